@@ -1,0 +1,15 @@
+"""Reads the integer positions' bits as float64: every angle is a denormal, and nothing turns.
+
+Where: the refresher's §15 (int64 to float64 on MPS); pytorch/pytorch 197715. Every test that only asks
+whether the score is the same at the same offset passes.
+"""
+
+import torch
+
+from mutants.parts import angles, turn
+
+MUST_BREAK = ("rope.offset-matters",)
+
+
+def rope(x, positions, *, base=10000.0):
+    return turn(x, angles(positions.view(torch.float64), x.shape[-1], base))
