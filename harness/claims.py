@@ -69,7 +69,7 @@ def read(function: Any, marks: list[pytest.Mark]) -> Claim:
     given = dict(marks[0].kwargs)
     needs = given.pop("needs")
     needs = (needs,) if isinstance(needs, str) else tuple(needs or ())
-    statement = " ".join((function.__doc__ or "").split())
+    statement = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
     made = Claim(statement=statement, needs=needs, **given)
     if not statement:
         raise ValueError(f"{where} has no docstring; it is the sentence of {made.id}")

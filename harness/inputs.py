@@ -9,8 +9,8 @@ from torch import Tensor
 
 from refimpl.config import ModelConfig
 
-# No two counts coincide: 6 query heads over 2 key/value heads make groups of 3, and 6 * 8 != 40.
-SMALL = ModelConfig(n_vocab=61, d_model=40, n_layers=2, n_heads=6, n_kv_heads=2, d_head=8, d_ff=56)
+# No two counts coincide: 6 query heads over 2 key/value heads make groups of 3, and 6 * 8 != 42.
+SMALL = ModelConfig(n_vocab=61, d_model=42, n_layers=2, n_heads=6, n_kv_heads=2, d_head=8, d_ff=56)
 
 
 class Draw:

@@ -47,3 +47,82 @@ def saved(call: Callable[[], Any]) -> list[Tensor]:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
         call()
     return list(kept.values())
+
+
+def at_depth(count: Callable[[Any], int], config: Any) -> int:
+    """A count for all of a model's blocks, which add the same each, from models of one and of two."""
+    one, two = (count(config.but(n_layers=n)) for n in (1, 2))
+    return one + (config.n_layers - 1) * (two - one)
+
+
+def storage(x: Tensor) -> int:
+    """What identifies a tensor's memory, on "meta" too, where it has no address."""
+    return int(x.untyped_storage()._cdata)
+
+
+def watch(call: Callable[[], Any], see: Callable[[Any, list[Tensor], list[Tensor]], None]) -> Any:
+    """Run a call, and show `see` each operation with the tensors that go in and come out."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            made = op(*args, **(kwargs or {}))
+            into, out = (
+                [x for x in tree_leaves(tree) if isinstance(x, Tensor)] for tree in ((args, kwargs), made)
+            )
+            see(op, into, out)
+            return made
+
+    with Watch():
+        return call()
+
+
+LOOKUPS = ("embedding", "index_select", "index", "gather")
+
+
+def reads(call: Callable[[], Any], model: Any) -> int:
+    """Bytes of a model's parameters that the operations of a call read.
+
+    Views read nothing, and a lookup reads the rows it returns. Raises "not offered" where the
+    parameters cannot be followed.
+    """
+    own = {storage(p) for p in parameters(model).values()}
+    found = []
+
+    def see(op: Any, into: list[Tensor], out: list[Tensor]) -> None:
+        views = {storage(x) for x in out}
+        lookup = getattr(op, "_schema", op).name.split("::")[-1] in LOOKUPS
+        for x in into:
+            if storage(x) in own - views:
+                found.append(sum(y.nbytes for y in out) if lookup else x.nbytes)
+
+    watch(call, see)
+    if not found:
+        raise NotImplementedError("not offered: its weights cannot be followed")
+    return sum(found)
+
+
+def largest(call: Callable[[], Any]) -> int:
+    """Numbers in the largest tensor that a call makes."""
+    sizes = [0]
+    watch(call, lambda op, into, out: sizes.extend(numbers(x) for x in out))
+    return max(sizes)
+
+
+def left_over(call: Callable[[], Any]) -> int:
+    """Numbers in the largest tensor that a call made, did not return, and did not let go."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    made: list[tuple[int, int, Any]] = []
+
+    def see(op: Any, into: list[Tensor], out: list[Tensor]) -> None:
+        made.extend((numbers(x), storage(x), StorageWeakRef(x.untyped_storage())) for x in out)
+
+    answer = watch(call, see)
+    return max((n for n, of, ref in made if not ref.expired() and of != storage(answer)), default=0)
+
+
+def numbers(x: Tensor) -> int:
+    """How many numbers a tensor's memory holds; a broadcast view holds few."""
+    return x.untyped_storage().nbytes() // x.element_size()

@@ -172,8 +172,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def read_claim(function: Any, marks: list[pytest.Mark]) -> Claim:
     try:
         return read(function, marks)
-    except (ValueError, TypeError) as error:
-        raise pytest.UsageError(f"a claim cannot be read: {error}") from None
+    except ValueError as error:
+        raise pytest.Collector.CollectError(f"the spec is malformed: {error}") from None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -206,11 +206,9 @@ def pytest_collection_modifyitems(
     problem = problem or next((stray(item) for item in items if stray(item)), "")
     if problem:
         raise pytest.UsageError(f"the spec is malformed: {problem}")
-    expression = config.option.keyword
-    select(config, items, expression)
-    config.option.keyword = ""
+    expression, config.option.keyword = config.option.keyword, ""  # it has a meaning of its own here
     yield
-    config.option.keyword = expression
+    select(config, items, expression)
     summary: dict[str, Any] = {"claims": {}, "not_offered": []}
     kept = []
     for item in items:
@@ -546,6 +544,7 @@ class Verdicts:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        self.config.option.keyword = ""  # under workers the controller still has it
         self.learn(self.config.stash.get(SUMMARY, {"claims": {}, "not_offered": []}))
         self.verdicts = collect(self.cases, self.not_offered)
         finished = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -581,7 +580,8 @@ class Verdicts:
             for line in report.receipts(self.tables):
                 terminalreporter.write_line(line)
         terminalreporter.section("verdicts")
-        for line in report.summary(list(self.claims.values()), self.verdicts):
+        labels = [impl.label for impl in self.config.stash[SETUP].impls]
+        for line in report.summary(list(self.claims.values()), self.verdicts, labels):
             terminalreporter.write_line(line)
 
 

@@ -55,3 +55,31 @@ def logits_bound(
 
     plain = run(torch.float32 if dtype == torch.float64 else dtype)
     return bound(exact64(run(torch.float64)), plain, dtype, terms=config.d_model)
+
+
+def turning_rates(
+    rope: Callable[..., Tensor], basis: Tensor, *, reach: int = 1024, **options: Any
+) -> Tensor:
+    """How far each dimension turns per position (d_head,), read from turns over 1, 2, 4, ..., reach positions.
+
+    Sharper than `rates`: an error of e radians in one turn is e / reach here. Each doubling says how many
+    whole circles the next turn holds. Turns are measured from wherever position 0 points, so that a shift
+    of all positions is no difference; pairing and direction are free. basis is the identity.
+    """
+    powers = [2**i for i in range(reach.bit_length())]
+    positions = torch.tensor([0, *powers], device=basis.device)
+    x = basis[:, None, None, :].repeat(1, 1, len(positions), 1)  # (d_head, 1, n, d_head)
+    turned = exact64(rope(x, positions, **options))[:, 0]  # (d_head, n, d_head)
+    start = turned[:, :1]
+    cosine = (turned * start).sum(-1)  # (d_head, n)
+    rest = turned - cosine[..., None] * start
+    sine = rest.norm(dim=-1)
+    # The first turn of some size is under half a circle, so its direction counts as forwards.
+    first = torch.where((sine > 0.3).any(-1), (sine > 0.3).int().argmax(-1), len(powers))
+    forwards = rest[torch.arange(len(first)), first]
+    angle = torch.atan2((rest * forwards).sum(-1) / forwards.norm(dim=-1).clamp(min=1e-30)[:, None], cosine)
+    rate = angle[:, 1]
+    for i, power in enumerate(powers[1:], start=2):
+        circles = ((rate * power - angle[:, i]) / (2 * torch.pi)).round()
+        rate = (angle[:, i] + 2 * torch.pi * circles) / power
+    return rate

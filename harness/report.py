@@ -28,7 +28,7 @@ def place(claim: Claim, device: str, dtype: str) -> str:
     return f"{device} 16-bit" if claim.dtypes else f"{device} {dtype}"
 
 
-def table(claims: list[Claim], verdicts: dict[Key, Verdict]) -> list[str]:
+def table(claims: list[Claim], verdicts: dict[Key, Verdict], impls: list[str]) -> list[str]:
     """One line a claim: its id, where it was judged, and a verdict for each implementation.
 
     Several devices or dtypes are columns beside each other. A claim that judges no implementation,
@@ -44,7 +44,6 @@ def table(claims: list[Claim], verdicts: dict[Key, Verdict]) -> list[str]:
         if claim.needs and not claim.on and not claim.dtypes
         for verdict in by_claim[claim.id]
     ]
-    impls = dict.fromkeys(v.key[1] for vs in by_claim.values() for v in vs if v.key[1])
     places = list(dict.fromkeys(f"{device} {dtype}" for _, device, dtype in plain)) or [""]
     several = len(places) > 1
     columns = [(impl, spot) for impl in impls for spot in places] or [("", "")]
@@ -80,9 +79,9 @@ def worst_word(verdicts: list[Verdict]) -> str:
     return f"{found}{mark}"
 
 
-def summary(claims: list[Claim], verdicts: dict[Key, Verdict]) -> list[str]:
+def summary(claims: list[Claim], verdicts: dict[Key, Verdict], impls: list[str]) -> list[str]:
     """The table, what its marks mean, why what is not offered is not, and the counts."""
-    lines = table(claims, verdicts)
+    lines = table(claims, verdicts, impls)
     if any(claim.erratum for claim in claims):
         lines += ["", "* the document says otherwise here: --claims shows the erratum"]
     reasons: dict[tuple[str, str], int] = {}
