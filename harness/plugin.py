@@ -268,15 +268,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     write = session.config.get_terminal_writer().line
     claims = [Claim(**restored(c)) for c in session.config.stash[SUMMARY]["claims"].values()]
-    for claim in report.in_reading_order(claims):
-        write(claim.id)
-        write(f"    {claim.statement}")
-        write(f"    needs {', '.join(claim.needs) or 'nothing: arithmetic'}; {claim.source}")
-        if claim.erratum:
-            write(f"    erratum: {claim.erratum}")
-    for row in cited():
-        write(f"{row['statement']} (cited)")
-        write(f"    {row['note']}; {row['document']} {row['section']}")
+    for line in report.catalogue(claims, cited()):
+        write(line)
     return True
 
 

@@ -60,7 +60,7 @@ def logits_bound(
 def turning_rates(
     rope: Callable[..., Tensor], basis: Tensor, *, reach: int = 1024, **options: Any
 ) -> Tensor:
-    """How far each dimension turns per position (d_head,), read from turns over 1, 2, 4, ..., reach positions.
+    """How far each dimension turns per position (d_head,), read from turns over 1, 2, 4, ..., reach.
 
     Sharper than `rates`: an error of e radians in one turn is e / reach here. Each doubling says how many
     whole circles the next turn holds. Turns are measured from wherever position 0 points, so that a shift
@@ -76,8 +76,9 @@ def turning_rates(
     sine = rest.norm(dim=-1)
     # The first turn of some size is under half a circle, so its direction counts as forwards.
     first = torch.where((sine > 0.3).any(-1), (sine > 0.3).int().argmax(-1), len(powers))
-    forwards = rest[torch.arange(len(first)), first]
-    angle = torch.atan2((rest * forwards).sum(-1) / forwards.norm(dim=-1).clamp(min=1e-30)[:, None], cosine)
+    forwards = rest[torch.arange(len(first)), first]  # (d_head, d_head)
+    forwards = forwards / forwards.norm(dim=-1, keepdim=True).clamp(min=1e-30)
+    angle = torch.atan2((rest * forwards[:, None]).sum(-1), cosine)  # (d_head, n)
     rate = angle[:, 1]
     for i, power in enumerate(powers[1:], start=2):
         circles = ((rate * power - angle[:, i]) / (2 * torch.pi)).round()

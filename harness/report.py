@@ -99,6 +99,26 @@ def summary(claims: list[Claim], verdicts: dict[Key, Verdict], impls: list[str])
     return [*lines, "", f"{len(claims)} claims, {len(verdicts)} verdicts: {said}"]
 
 
+def catalogue(claims: list[Claim], cited: list[dict[str, str]]) -> list[str]:
+    """The claims by topic, in Markdown, and the statements that rest on literature."""
+    lines: list[str] = []
+    for claim in in_reading_order(claims):
+        heading = f"## {claim.topic}"
+        if heading not in lines:
+            lines += ["", heading, ""]
+        needs = " and ".join(claim.needs) or "no implementation"
+        through = f" (also composed from {' or '.join(claim.through)})" if claim.through else ""
+        on = ", counted on meta" if claim.on else f", in {' and '.join(claim.dtypes)}" if claim.dtypes else ""
+        lines.append(f"- `{claim.id}`: {claim.statement}")
+        lines.append(f"  Needs {needs}{through}{on}. Source: {claim.source}.")
+        if claim.erratum:
+            lines.append(f"  **Erratum**: {claim.erratum}.")
+    if cited:
+        lines += ["", "## cited", "", "Statements that rest on literature: listed with their source, never counted as tested.", ""]
+        lines += [f"- `{row['statement']}`: {row['note']} ({row['document']} {row['section']})" for row in cited]
+    return lines[1:]
+
+
 def claim_line(claim: Claim) -> dict[str, Any]:
     return {
         "kind": "claim",

@@ -120,5 +120,5 @@ def test_an_object_inside_a_module_can_be_judged(toy):
 def test_claims_are_listed_without_running(toy):
     result = toy("--claims", "-k", "norm")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["norm.formula", "    RMSNorm is its formula.", "    needs rms_norm; toy"])
+    result.stdout.fnmatch_lines(["## norm", "- `norm.formula`: RMSNorm is its formula.", "  Needs rms_norm. Source: toy."])
     assert "attention.formula" not in result.stdout.str()

@@ -1,0 +1,78 @@
+"""Every mutant is caught by the claims it names, every control breaks nothing, every claim can fail."""
+
+import importlib
+import json
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+from harness.receipts import Receipt
+from selftest.toy import ROOT
+
+MUTANTS = sorted(f"mutants.{p.stem}" for p in (ROOT / "mutants").glob("*.py") if p.stem not in ("__init__", "parts"))
+CONTROLS = sorted(
+    f"mutants.controls.{p.stem}" for p in (ROOT / "mutants" / "controls").glob("*.py") if p.stem != "__init__"
+)
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    """The verdict file of one run over all mutants and controls."""
+    path = tmp_path_factory.mktemp("mutants") / "out.jsonl"
+    impls = [f"--impl={name}" for name in MUTANTS + CONTROLS]
+    command = (sys.executable, "-m", "pytest", "spec", "-p", "no:cacheprovider", f"--verdicts={path}", *impls)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert found[-1]["kind"] == "footer", done.stdout[-3000:] + done.stderr[-3000:]
+    return found
+
+
+@pytest.fixture(scope="module")
+def verdicts(lines):
+    """implementation -> claim -> the set of its verdicts over devices and dtypes"""
+    found = defaultdict(lambda: defaultdict(set))
+    for line in lines:
+        if line["kind"] == "verdict" and line["impl"]:
+            found[line["impl"]][line["claim"]].add(line["verdict"])
+    return found
+
+
+def broken(claims):
+    return sorted(claim for claim, found in claims.items() if found & {"BREAKS", "error"})
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_breaks_the_claims_it_names(verdicts, name):
+    named = importlib.import_module(name).MUST_BREAK
+    assert named, f"{name} names no claim"
+    for claim in named:
+        assert claim in verdicts[name], f"{name} names {claim}, which is no claim"
+        assert "BREAKS" in verdicts[name][claim], f"{name} leaves {claim} {verdicts[name][claim]}"
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_breaks_by_assertion_and_not_by_a_crash(verdicts, name):
+    crashed = [claim for claim, found in verdicts[name].items() if "error" in found]
+    assert not crashed
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_control_breaks_nothing_but_what_it_lists(verdicts, name):
+    listed = getattr(importlib.import_module(name), "MAY_BREAK", ())
+    assert broken(verdicts[name]) == sorted(listed)
+
+
+def test_every_claim_that_judges_an_implementation_is_broken_by_a_mutant(lines, verdicts):
+    judging = {line["id"] for line in lines if line["kind"] == "claim" and line["needs"]}
+    caught = {claim for name in MUTANTS for claim in broken(verdicts[name])}
+    assert sorted(judging - caught) == []
+
+
+def test_the_matrix_is_locked(verdicts, snapshot):
+    """What each mutant breaks, so that a change in it is seen and explained."""
+    text = ""
+    for name in MUTANTS + CONTROLS:
+        text += f"{name}\n" + "".join(f"    {claim}\n" for claim in broken(verdicts[name]))
+    assert text == snapshot.use_extension(Receipt)
