@@ -19,7 +19,9 @@ from harness.checks import close, exact64
 MULTIPLE = 4.0
 
 
-def bound(exact: Tensor, plain: Tensor, dtype: torch.dtype, *, terms: int, size: float | None = None) -> float:
+def bound(
+    exact: Tensor, plain: Tensor, dtype: torch.dtype, *, terms: int, size: float | None = None
+) -> float:
     """The allowed error for values of about `size` (by default exact's largest) summed over `terms`."""
     eps = torch.finfo(dtype).eps
     own = float((exact64(plain) - exact).abs().max())

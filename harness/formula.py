@@ -7,9 +7,7 @@ import torch
 from torch import Tensor
 
 
-def attention(
-    q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
-) -> Tensor:
+def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None) -> Tensor:
     """One query at a time: exponentials of its scores, divided by their sum, weigh the values."""
     (n_batch, n_heads, n_q, d_k), (_, n_kv_heads, n_k, _) = q.shape, k.shape
     scale = d_k**-0.5 if scale is None else scale

@@ -65,12 +65,10 @@ class Implementation:
     def known(self, claim: str, device: str, dtype: str) -> dict[str, Any] | None:
         """The KNOWN_BREAKS entry that covers this verdict."""
         for entry in self.known_breaks:
-            if entry["claim"] == claim and all(
-                entry.get(key) in (None, value) or value in entry[key]
-                for key, value in (("device", device), ("dtype", dtype))
-            ):
-                if installed(entry.get("versions") or {}):
-                    return entry
+            here = all(entry.get(key, value) in (value, None) or value in entry[key]
+                       for key, value in (("device", device), ("dtype", dtype)))  # fmt: skip
+            if entry["claim"] == claim and here and installed(entry.get("versions") or {}):
+                return entry
         return None
 
 
@@ -191,7 +189,9 @@ def installed(versions: dict[str, str]) -> bool:
     from packaging.specifiers import SpecifierSet
 
     try:
-        return all(SpecifierSet(spec).contains(version(lib), prereleases=True) for lib, spec in versions.items())
+        return all(
+            SpecifierSet(spec).contains(version(lib), prereleases=True) for lib, spec in versions.items()
+        )
     except PackageNotFoundError:
         return False
 

@@ -85,20 +85,21 @@ def reads(call: Callable[[], Any], model: Any) -> int:
     """Bytes of a model's parameters that the operations of a call read.
 
     Views read nothing, and a lookup reads the rows it returns. Raises "not offered" where the
-    parameters cannot be followed.
+    parameters cannot be followed, because copies of them do the work.
     """
     own = {storage(p) for p in parameters(model).values()}
-    found = []
+    found, touched = [], set()
 
     def see(op: Any, into: list[Tensor], out: list[Tensor]) -> None:
         views = {storage(x) for x in out}
         lookup = getattr(op, "_schema", op).name.split("::")[-1] in LOOKUPS
         for x in into:
             if storage(x) in own - views:
+                touched.add(storage(x))
                 found.append(sum(y.nbytes for y in out) if lookup else x.nbytes)
 
     watch(call, see)
-    if not found:
+    if touched != own:
         raise NotImplementedError("not offered: its weights cannot be followed")
     return sum(found)
 

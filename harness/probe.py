@@ -41,9 +41,7 @@ def rates(rope: Callable[..., Tensor], basis: Tensor, **options: Any) -> Tensor:
     return torch.atan2(sine, cosine)
 
 
-def logits_bound(
-    config: ModelConfig, state: dict[str, Tensor], tokens: Tensor, dtype: torch.dtype
-) -> float:
+def logits_bound(config: ModelConfig, state: dict[str, Tensor], tokens: Tensor, dtype: torch.dtype) -> float:
     """How far correct logits may stray in this dtype: the reference's own error against float64."""
     import refimpl
 
@@ -57,9 +55,7 @@ def logits_bound(
     return bound(exact64(run(torch.float64)), plain, dtype, terms=config.d_model)
 
 
-def turning_rates(
-    rope: Callable[..., Tensor], basis: Tensor, *, reach: int = 1024, **options: Any
-) -> Tensor:
+def turning_rates(rope: Callable[..., Tensor], basis: Tensor, *, reach: int = 1024, **options: Any) -> Tensor:
     """How far each dimension turns per position (d_head,), read from turns over 1, 2, 4, ..., reach.
 
     Sharper than `rates`: an error of e radians in one turn is e / reach here. Each doubling says how many

@@ -114,8 +114,16 @@ def catalogue(claims: list[Claim], cited: list[dict[str, str]]) -> list[str]:
         if claim.erratum:
             lines.append(f"  **Erratum**: {claim.erratum}.")
     if cited:
-        lines += ["", "## cited", "", "Statements that rest on literature: listed with their source, never counted as tested.", ""]
-        lines += [f"- `{row['statement']}`: {row['note']} ({row['document']} {row['section']})" for row in cited]
+        lines += [
+            "",
+            "## cited",
+            "",
+            "Statements that rest on literature: listed with their source, never counted as tested.",
+            "",
+        ]
+        lines += [
+            f"- `{row['statement']}`: {row['note']} ({row['document']} {row['section']})" for row in cited
+        ]
     return lines[1:]
 
 
@@ -164,7 +172,7 @@ def verdict_line(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def header_line(options: dict[str, Any], devices: dict[str, str]) -> dict[str, Any]:
+def header_line(options: dict[str, Any], devices: dict[str, str], rests_on: dict[str, str]) -> dict[str, Any]:
     from datetime import UTC, datetime
 
     return {
@@ -173,6 +181,7 @@ def header_line(options: dict[str, Any], devices: dict[str, str]) -> dict[str, A
         "spec": installed("transformer-spec"),
         "versions": {name: installed(name) for name in ("torch", "numpy", "pytest")},
         "devices": devices,
+        "implementations": rests_on,
         "options": options,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -189,7 +198,7 @@ class Lines:
     """A JSON-lines file that has a footer only when the run came to its end."""
 
     def __init__(self, path: str, header: dict[str, Any]) -> None:
-        self.file: TextIO = Path(path).open("w", encoding="utf-8")
+        self.file: TextIO = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 (closed at the end of the run)
         self.write(header)
 
     def write(self, line: dict[str, Any]) -> None:

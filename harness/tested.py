@@ -50,9 +50,7 @@ class Tested:
     def _compose(self, config: Any, *, device: Any, dtype: torch.dtype) -> "Model":
         import refimpl
 
-        functions = {
-            name: Function(self, name) for name in self._names if name in self.implementation.offers
-        }
+        functions = {name: Function(self, name) for name in self._names if name in self.implementation.offers}
         model = refimpl.Transformer(config, device=device, dtype=dtype, **functions)
         return Model(self, model)
 

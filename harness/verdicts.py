@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def worst(self) -> Case:
-        """The case that decided: of the verdict's own outcome, the one nearest to or furthest past its bound."""
+        """The case that decided: of the verdict's outcome, the one closest to or furthest past its bound."""
         deciding = [case for case in self.cases if case.outcome == self.outcome]
         return max(deciding, key=lambda case: case.strain, default=Case(NOT_OFFERED, detail=self.reason))
 

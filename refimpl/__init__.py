@@ -16,6 +16,6 @@ from refimpl.rope import rope
 from refimpl.transformer import Cache, Transformer
 
 __all__ = [
-    "GPT2_XL_BLOCK", "LLAMA_2_7B", "LLAMA_3_2_1B", "LLAMA_3_70B", "LLAMA_3_8B", "PUBLISHED",
+    "GPT2_XL_BLOCK", "LLAMA_2_7B", "LLAMA_3_2_1B", "LLAMA_3_8B", "LLAMA_3_70B", "PUBLISHED",
     "Cache", "ModelConfig", "Transformer", "attention", "feed_forward", "rms_norm", "rope",
 ]  # fmt: skip

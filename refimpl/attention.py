@@ -6,9 +6,7 @@ from torch import Tensor
 from refimpl.norm import widen
 
 
-def attention(
-    q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
-) -> Tensor:
+def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None) -> Tensor:
     """Each output row is an average of v's rows, weighted by how well its query matches the keys.
 
     q (batch, n_heads, n_q, d_k), k (batch, n_kv_heads, n_k, d_k), v (batch, n_kv_heads, n_k, d_v)

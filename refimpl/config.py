@@ -59,7 +59,7 @@ LLAMA_3_2_1B = LLAMA_3_8B.but(
     d_model=2048, n_layers=16, d_head=64, d_ff=8192, tie_embeddings=True
 )  # fmt: skip
 
-# GPT-2 XL is another architecture (learned positions, LayerNorm, GELU, biases): only its block's shape is used.
+# GPT-2 XL is another architecture (learned positions, LayerNorm, GELU, biases): only its shape is used.
 GPT2_XL_BLOCK = {"d_model": 1600, "n_heads": 25, "d_head": 64, "d_ff": 6400}
 
 PUBLISHED = {

@@ -70,29 +70,30 @@ class Transformer(nn.Module):
         )
         self.lm_head = linear(config.d_model, config.n_vocab, place)
         if config.tie_embeddings:
-            self.lm_head.weight = self.model["embed_tokens"].weight
+            self.lm_head.weight = self.model["embed_tokens"].weight  # type: ignore[assignment]
 
     def new_cache(self) -> Cache:
         return Cache(self.config.n_layers)
 
-    def load_state_dict(self, weights: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
         """Weights under Hugging Face Llama's names; a tied checkpoint may leave lm_head.weight out."""
         if self.config.tie_embeddings:
-            weights = {"lm_head.weight": weights["model.embed_tokens.weight"], **weights}
-        return super().load_state_dict(weights, *args, **kwargs)
+            state_dict = {"lm_head.weight": state_dict["model.embed_tokens.weight"], **state_dict}
+        return super().load_state_dict(state_dict, strict, assign)
 
     def forward(self, tokens: Tensor, cache: Cache | None = None) -> Tensor:
         start = cache.n_tokens if cache is not None else 0
         positions = torch.arange(start, start + tokens.shape[-1], device=tokens.device)
+        layers: Any = self.model["layers"]
         x = self.model["embed_tokens"](tokens)  # (batch, n, d_model)
-        for i, layer in enumerate(self.model["layers"]):
+        for i, layer in enumerate(layers):
             x = x + self.attend(layer, self.norm(layer["input_layernorm"], x), positions, cache, i)
             x = x + self.feed(layer["mlp"], self.norm(layer["post_attention_layernorm"], x))
         return self.lm_head(self.norm(self.model["norm"], x))  # (batch, n, n_vocab)
 
-    def attend(
-        self, layer: Any, x: Tensor, positions: Tensor, cache: Cache | None, i: int
-    ) -> Tensor:
+    def attend(self, layer: Any, x: Tensor, positions: Tensor, cache: Cache | None, i: int) -> Tensor:
         """Read other tokens: (batch, n, d_model) -> (batch, n, d_model)."""
         w, base = layer["self_attn"], self.config.rope_base
         q = split(w["q_proj"](x), self.config.n_heads)  # (batch, n_heads, n, d_head)

@@ -8,7 +8,12 @@ import pytest
 from selftest.toy import ROOT
 
 HEAVY = ("torch._dynamo", "sympy", "transformers", "matplotlib", "jax", "mlx")
-REPORT = f"import sys, pytest; code = pytest.main(sys.argv[1:]); print('loaded:', *[m for m in {HEAVY} if m in sys.modules]); sys.exit(code)"
+REPORT = f"""
+import sys, pytest
+code = pytest.main(sys.argv[1:])
+print("loaded:", *[name for name in {HEAVY} if name in sys.modules])
+sys.exit(code)
+"""
 
 
 def loaded(*options):

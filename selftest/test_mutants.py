@@ -11,7 +11,9 @@ import pytest
 from harness.receipts import Receipt
 from selftest.toy import ROOT
 
-MUTANTS = sorted(f"mutants.{p.stem}" for p in (ROOT / "mutants").glob("*.py") if p.stem not in ("__init__", "parts"))
+MUTANTS = sorted(
+    f"mutants.{p.stem}" for p in (ROOT / "mutants").glob("*.py") if p.stem not in ("__init__", "parts")
+)
 CONTROLS = sorted(
     f"mutants.controls.{p.stem}" for p in (ROOT / "mutants" / "controls").glob("*.py") if p.stem != "__init__"
 )

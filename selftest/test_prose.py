@@ -6,7 +6,6 @@ import re
 import pytest
 
 from harness import catalogue
-
 from selftest.toy import ROOT
 
 DISCOURAGED = r"\b(should|must|test that|tests that|checks? that|verif(y|ies)|ensures?)\b"

@@ -71,7 +71,9 @@ def test_an_interrupted_run_leaves_no_footer(toy):
     assert toy.lines()[-1]["kind"] != "footer"
 
 
-@pytest.mark.parametrize("deed", ["import os; os._exit(7)", "import time; time.sleep(60)"], ids=["dies", "hangs"])
+@pytest.mark.parametrize(
+    "deed", ["import os; os._exit(7)", "import time; time.sleep(60)"], ids=["dies", "hangs"]
+)
 def test_a_lost_process_is_an_error_and_the_rest_get_verdicts(toy, deed):
     mine = toy.impl(ATTENTION.replace("    g =", f"    if q.shape[2] == 1: {deed}\n    g ="))
     options = ("-n1", "-o", "faulthandler_timeout=3", "-o", "faulthandler_exit_on_timeout=true")
@@ -88,7 +90,9 @@ def test_a_lost_process_is_an_error_and_the_rest_get_verdicts(toy, deed):
 
 
 def test_a_process_lost_on_its_last_case_still_leaves_every_verdict(toy):
-    toy.spec(SPEC.replace("same(torch.float32.itemsize", "import os; os._exit(7); same(torch.float32.itemsize"))
+    toy.spec(
+        SPEC.replace("same(torch.float32.itemsize", "import os; os._exit(7); same(torch.float32.itemsize")
+    )
     toy(toy.impl(ATTENTION), "-n1", alone=True)
     assert toy.verdicts()["bytes.four"] == "error"
     assert toy.verdicts()["norm.formula"] == "not offered"

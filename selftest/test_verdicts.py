@@ -74,7 +74,7 @@ def test_a_failure_gives_the_figures_the_call_and_the_command(toy):
             "    claim: Attention is its formula.",
             "    output at *: measured *, expected * within *",
             "    last call: attention((2, 6, 1, 8), (2, 2, 5, 8), (2, 2, 5, 7), causal=True, scale=0.4)",
-            "    again: pytest 'spec/test_toy.py::test_formula*' --impl=*mine.py --device=cpu --dtype=float32",
+            "    again: pytest 'spec/test_toy.py::test_formula*' --impl=*mine.py *--dtype=float32",
         ]
     )
 
@@ -98,7 +98,11 @@ def test_an_answer_without_gradient_breaks_the_claims_that_need_one(toy):
 
 
 def test_a_case_that_calls_nothing_is_an_error_of_the_spec(toy):
-    toy.spec(SPEC.replace("at_least(gradients(impl.attention(q, k, v, scale=0.4), q)[0].abs().max()", "at_least(1.0"))
+    toy.spec(
+        SPEC.replace(
+            "at_least(gradients(impl.attention(q, k, v, scale=0.4), q)[0].abs().max()", "at_least(1.0"
+        )
+    )
     assert toy().ret == 1
     assert toy.verdicts()["attention.gradient"] == "error"
     assert "vacuous" in toy.detail("attention.gradient")
@@ -162,13 +166,13 @@ def test_a_topleft_mask_breaks_short_queries_and_cached_decoding(toy):
 
 
 def test_numpy_inside_is_welcome(toy):
-    numpy = '''
+    numpy = """
 import numpy as np, torch
 GRADIENTS = False
 def rms_norm(x, weight, *, eps=1e-6):
     x = x.numpy()
     return torch.from_numpy(x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(eps)) * weight.numpy())
-'''
+"""
     assert toy(toy.impl(numpy)).ret == 0
     assert toy.verdicts()["norm.formula"] == "holds"
 

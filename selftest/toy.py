@@ -45,7 +45,7 @@ def test_four():
     same(torch.float32.itemsize, 4, "bytes")
 '''
 
-ATTENTION = '''
+ATTENTION = """
 import torch
 def attention(q, k, v, *, causal=False, scale=None):
     g = q.shape[1] // k.shape[1]
@@ -54,7 +54,7 @@ def attention(q, k, v, *, causal=False, scale=None):
     if causal:
         s = s.masked_fill(torch.ones(s.shape[-2:]).triu(1 + k.shape[2] - q.shape[2]).bool(), -torch.inf)
     return s.softmax(-1) @ v
-'''
+"""
 
 
 class Toy:

@@ -1,0 +1,134 @@
+"""The controlling process: every case, from one process or from workers, and what they come to."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import report
+from harness.claims import Claim
+from harness.options import Setup, device_name, strict
+from harness.verdicts import ERROR, Case, Key, collect, counts
+
+ROOT = Path(__file__).parent.parent
+SETUP = pytest.StashKey[Setup]()
+SUMMARY = pytest.StashKey[dict[str, Any]]()
+
+
+def cited() -> list[dict[str, str]]:
+    """The statements that rest on literature."""
+    path = ROOT / "spec" / "traceability.csv"
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["claim"] == "cited"]
+
+
+def restored(fields: dict[str, Any]) -> dict[str, Any]:
+    """A claim's fields after a trip through JSON."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+
+
+class Verdicts:
+    """Gathers every case, in one process or from workers, and says what they come to."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.cases: list[tuple[Key, Case]] = []
+        self.started: dict[str, Key] = {}
+        self.claims: dict[str, Claim] = {}
+        self.not_offered: dict[Key, str] = {}
+        self.tables: dict[tuple[str, str, str], str] = {}
+        self.other_failures = 0
+        self.lines: report.Lines | None = None
+
+    def pytest_sessionstart(self) -> None:
+        option, run = self.config.option, self.config.stash[SETUP]
+        if option.verdicts:
+            options = {
+                "impl": [impl.spec for impl in run.impls],
+                "device": run.devices,
+                "dtype": run.dtypes,
+                "seed": option.seed,
+                "seeds": option.seeds,
+                "keyword": option.keyword,
+            }
+            devices = {name: device_name(name) for name in run.devices}
+            rests_on = {impl.label: impl.docstring for impl in run.impls}
+            self.lines = report.Lines(option.verdicts, report.header_line(options, devices, rests_on))
+
+    def learn(self, summary: dict[str, Any]) -> None:
+        self.claims |= {id: Claim(**restored(c)) for id, c in summary["claims"].items()}
+        self.not_offered |= {tuple(key): reason for key, reason in summary["not_offered"]}
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.learn(getattr(node, "workeroutput", {}).get("summary", {"claims": {}, "not_offered": []}))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        said: dict[str, Any] = dict(report.user_properties)
+        if "summary" in said:
+            self.learn(json.loads(said["summary"]))
+        key = (said["claim"], said["impl"], said["device"], said["dtype"]) if "claim" in said else None
+        if key and report.when == "setup":
+            self.started[report.nodeid] = key
+        if "case" in said and key:
+            self.cases.append((key, Case(**json.loads(said["case"]))))
+        elif str(report.when) == "???" and report.nodeid in self.started:
+            lost = "the process was lost: the implementation hung, or killed it"
+            self.cases.append((self.started[report.nodeid], Case(ERROR, report.nodeid, lost)))
+        elif report.failed:
+            self.other_failures += 1
+        if report.when == "call":
+            for name, text in report.user_properties:
+                if name == "receipt":
+                    text = str(text)
+                    who, where = said["impl"], f"{said['device']} {said['dtype']}".strip()
+                    self.tables[who, where, json.loads(text)["title"]] = text
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        self.config.option.keyword = ""  # under workers the controller still has it
+        self.learn(self.config.stash.get(SUMMARY, {"claims": {}, "not_offered": []}))
+        self.verdicts = collect(self.cases, self.not_offered)
+        finished = exitstatus in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        )
+        listing = self.config.option.claims or self.config.option.collectonly
+        if self.verdicts and finished and not listing:
+            session.exitstatus = int(self.fails())
+        if self.lines:
+            self.write(self.lines, session.exitstatus, finished)
+
+    def fails(self) -> bool:
+        """Whether anything breaks or errs, or nothing was offered by any implementation."""
+        found = self.verdicts.values()
+        judging = [verdict for verdict in found if verdict.key[1]]
+        nothing = judging and not any(verdict.judged for verdict in judging)
+        declined = strict(self.config) and any(v.cases and len(v.judged) < len(v.cases) for v in found)
+        return bool(self.other_failures or nothing or declined or any(verdict.fails for verdict in found))
+
+    def write(self, lines: report.Lines, status: int, finished: bool) -> None:
+        for claim in report.in_reading_order(self.claims.values()):
+            lines.write(report.claim_line(claim))
+        for row in cited():
+            lines.write(report.cited_line(row))
+        for key in sorted(self.verdicts):
+            lines.write(report.verdict_line(self.verdicts[key]))
+        tally = counts(self.verdicts.values())
+        lines.close({"counts": tally, "exit_status": int(status)} if finished else None)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self.verdicts or self.config.option.claims or self.config.option.collectonly:
+            return
+        if self.config.option.receipts:
+            terminalreporter.section("receipts")
+            for line in report.receipts(self.tables):
+                terminalreporter.write_line(line)
+        terminalreporter.section("verdicts")
+        labels = [impl.label for impl in self.config.stash[SETUP].impls]
+        for line in report.summary(list(self.claims.values()), self.verdicts, labels):
+            terminalreporter.write_line(line)
