@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(toy, text, says):
     "change, says",
     [
         (lambda text: text.replace('"""A float32 has four bytes."""', "pass"), "no docstring"),
-        (lambda text: text.replace("A float32 has four bytes", "Attention is its formula"), "two tests claim 'Att"),
+        (lambda text: text.replace("A float32 has four bytes", "Attention is its formula"), "two tests"),
         (lambda text: text.replace("bytes.four", "attention.formula"), "two tests claim 'attention.formula'"),
         (lambda text: text.replace('needs="rms_norm"', 'needs="layer_norm"'), "layer_norm"),
         (lambda text: text.replace("bytes.four", "colour.blue"), "topic.what-it-says"),
