@@ -5,7 +5,11 @@ The commonest slip of a first implementation; training still works, only worse.
 
 from mutants.parts import hide, mix, scores
 
-MUST_BREAK = ("scale.default-is-one-over-root-d-k", "scale.keeps-the-entropy", "scale.turns-a-winner-into-a-blend")
+MUST_BREAK = (
+    "scale.default-is-one-over-root-d-k",
+    "scale.keeps-the-entropy",
+    "scale.turns-a-winner-into-a-blend",
+)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

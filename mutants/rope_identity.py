@@ -8,8 +8,14 @@ import torch
 
 from mutants.parts import angles, turn
 
-MUST_BREAK = ("rope.offset-matters",)
+MUST_BREAK = (
+    "rope.offset-matters",
+    "rope.injects-order",
+    "rope.angles-pin-the-offset",
+    "rope.blocks-absorption",
+)
 
 
 def rope(x, positions, *, base=10000.0):
-    return turn(x, angles(positions.view(torch.float64), x.shape[-1], base))
+    bits = positions.view(torch.float64) if positions.dtype == torch.int64 else 0 * positions
+    return turn(x, angles(bits, x.shape[-1], base))

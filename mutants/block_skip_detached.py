@@ -1,0 +1,22 @@
+"""Detaches the skip: outputs are right, but no gradient travels back along it.
+
+As when the stream is stored for inspection and the stored copy is used.
+"""
+
+import torch
+
+import refimpl
+
+MUST_BREAK = ("block.gradient-passes-the-skip",)
+
+
+class Transformer(refimpl.Transformer):
+    def forward(self, tokens, cache=None):
+        start = cache.n_tokens if cache is not None else 0
+        positions = torch.arange(start, start + tokens.shape[-1], device=tokens.device)
+        x = self.model["embed_tokens"](tokens)
+        for i, layer in enumerate(self.model["layers"]):
+            first, second = layer["input_layernorm"], layer["post_attention_layernorm"]
+            x = x.detach() + self.attend(layer, self.norm(first, x), positions, cache, i)
+            x = x + self.feed(layer["mlp"], self.norm(second, x))
+        return self.lm_head(self.norm(self.model["norm"], x))

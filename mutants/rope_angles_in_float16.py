@@ -1,0 +1,16 @@
+"""Forms the angles in float16, for vectors of any dtype.
+
+Where: EleutherAI/gpt-neox 1003 (cos off by 0.78 at position 1857); NVIDIA/Megatron-LM 744.
+"""
+
+import torch
+
+from mutants.parts import angles, turn
+
+MUST_BREAK = ("rope.relative-offset", "context.formula-everywhere", "context.window-anywhere")
+
+
+def rope(x, positions, *, base=10000.0):
+    rates = angles(torch.ones(1, device=x.device), x.shape[-1], base).to(torch.float16)
+    positions = positions.clamp(max=65000)  # float16 ends at 65,504
+    return turn(x, (positions.to(torch.float16)[:, None] * rates).float())
