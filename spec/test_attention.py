@@ -38,12 +38,6 @@ def unit(n, i, dtype, device):
     return torch.eye(n, dtype=dtype, device=device)[i]
 
 
-def moved(before, after, dim):
-    """Which indices along a dimension hold a number that changed, be it in the last bit."""
-    changed = (before != after).movedim(dim, 0).flatten(1).any(1)
-    return changed.nonzero().flatten().tolist()
-
-
 # --- the formula -------------------------------------------------------------------------------------
 
 
@@ -90,7 +84,7 @@ def test_without_attention_tokens_never_meet(impl, build, draw):
     other[:, 3] = (tokens[:, 3] + 1) % SMALL.n_vocab
     model = build(SMALL, weights)
     with torch.no_grad():
-        same(moved(model(tokens), model(other), dim=1), [3], "positions whose logits moved")
+        same(probe.moved(model(tokens), model(other), dim=1), [3], "positions whose logits moved")
 
 
 @claim(
@@ -180,8 +174,12 @@ def test_query_decides_its_own_row(impl, draw):
     asked[:, :, 2] += 3 * draw(2, 6, 8)
     told[:, :, 2] += 3 * draw(2, 2, 8)
     after = impl.attention(asked, k, v, scale=0.3)
-    same(moved(out, after, dim=2), [2], "rows that moved with query 2")
-    same(moved(out, impl.attention(q, told, v, scale=0.3), 2), list(range(7)), "rows that moved with key 2")
+    same(probe.moved(out, after, dim=2), [2], "rows that moved with query 2")
+    same(
+        probe.moved(out, impl.attention(q, told, v, scale=0.3), 2),
+        list(range(7)),
+        "rows that moved with key 2",
+    )
 
 
 @claim(
@@ -200,36 +198,10 @@ def test_sequences_of_a_batch_stay_apart(impl, draw, causal, row):
         changed = [x.clone() for x in inputs]
         changed[i][row] = others[i][row]
         after = impl.attention(*changed, causal=causal, scale=0.3)
-        same(moved(out, after, dim=0), [row], f"sequences that moved with {name} of sequence {row}")
+        same(probe.moved(out, after, dim=0), [row], f"sequences that moved with {name} of sequence {row}")
 
 
 # --- the softmax -------------------------------------------------------------------------------------
-
-
-@claim(
-    "attention.only-score-differences",
-    needs="attention",
-    source="refresher §2, §3, §11; whiteboard, Attention is a soft lookup",
-)
-@MASKS
-@pytest.mark.parametrize("sign", [1, -1], ids=["up", "down"])
-def test_softmax_sees_only_differences_of_scores(impl, draw, dtype, causal, sign):
-    """Raising or lowering all scores of a query by one amount, however large, changes nothing.
-
-    Queries and keys hold small whole numbers, so that the scores and their shift are exact in 16 bits,
-    too. e^1024 fits no dtype, and e^256 neither bfloat16 nor float32.
-    """
-    wide = torch.finfo(dtype).bits > 16
-    shift, size = (1024.0, 32.0) if wide else (256.0, 16.0)
-    q, k, v = draw(2, 6, 5, 8), draw(2, 2, 9, 8), draw(2, 2, 9, 8)
-    q, k = q.sign(), 2 * k.sign()
-    q[..., 4:], k[..., 4:] = 0, 0  # scores are even numbers from -8 to 8
-    out = impl.attention(q, k, v, causal=causal, scale=1.0)
-    q[..., 4], k[..., 4] = size, sign * shift / size
-    after = impl.attention(q, k, v, causal=causal, scale=1.0)
-    eps = torch.finfo(dtype).eps
-    inner = min(eps, torch.finfo(torch.float32).eps)  # scores are held in float32 at least
-    close(after, out, 4 * (3 * eps + shift * inner) * float(v.abs().max()), "the output after the shift")
 
 
 @claim(
@@ -370,7 +342,7 @@ def axes_table(attention, draw):
     other = v.clone()
     other[0, 3, 4, 5] += 64.0
     after = attention(q, k, other, scale=128**-0.5)
-    found = [moved(out, after, dim) for dim in (1, 2, 3)]
+    found = [probe.moved(out, after, dim) for dim in (1, 2, 3)]
     rows = (
         ("heads", 32, "nothing: sheets never interact", f"{len(found[0])} of 32"),
         ("tokens", 10, "attention mixes along this axis", f"{len(found[1])} of 10"),
@@ -409,13 +381,13 @@ def laid_out(x, layout):
     source="refresher §7, §10",
 )
 @pytest.mark.parametrize("layout", ["heads-last", "sliced-features", "sliced-tokens", "expanded"])
-@pytest.mark.parametrize("which", [(0,), (1,), (2,), (0, 1, 2)], ids=["q", "k", "v", "qkv"])
-def test_result_does_not_depend_on_memory_layout(impl, draw, which, layout):
+def test_result_does_not_depend_on_memory_layout(impl, draw, layout):
     """Only the numbers count, not how they lie in memory: transposed and sliced views will do."""
-    inputs = [draw(2, 6, 3, 8), draw(2, 2, 5, 8), draw(2, 2, 5, 8)]
-    for i in which:
-        inputs[i] = laid_out(inputs[i], layout)
-    agrees(impl.attention, formula.attention, *inputs, causal=True, scale=0.35, what="attention's output")
+    packed = draw(2, 6, 3, 8), draw(2, 2, 5, 8), draw(2, 2, 5, 8)
+    for which in ("q", "k", "v", "qkv"):
+        inputs = [laid_out(x, layout) if name in which else x for x, name in zip(packed, "qkv", strict=True)]
+        what = f"attention's output for {layout} {which}"
+        agrees(impl.attention, formula.attention, *inputs, causal=True, scale=0.35, what=what)
 
 
 @claim(
@@ -462,23 +434,6 @@ def test_thousands_of_weights_sum_to_one_in_16_bit(impl, draw, dtype):
         4 * torch.finfo(dtype).eps,
         "the weights' sum",
     )
-
-
-@claim(
-    "attention.float16-dot-products-fit",
-    needs="attention",
-    dtypes=("float16",),
-    source="refresher §11",
-)
-def test_dot_products_may_exceed_float16(impl, draw, dtype):
-    """Dot products past float16's 65,504 do no harm where the scaled scores are moderate."""
-    q, k, v = 1 + 0 * draw(1, 2, 3, 256), 1 + 0 * draw(1, 2, 5, 256), draw(1, 2, 5, 256)
-    q, k = 20 * q, 20 * k  # every dot product is 102,400
-    k[:, :, 1:, :64] = 19.75  # four keys score 320 less, 5 after the scale
-    out = impl.attention(q, k, v, scale=1 / 64)
-    expected = formula.attention(exact64(q), exact64(k), exact64(v), scale=1 / 64)
-    # 1,600 as a score holds float32's rounding of 102,400 / 64, about 1e-4.
-    close(out, expected, 4 * torch.finfo(dtype).eps * float(v.abs().max()), "attention's output")
 
 
 # --- averaging and concluding ------------------------------------------------------------------------
@@ -530,8 +485,8 @@ def doubling_table(attention, draw):
 def test_doubling_the_tokens_does_not_double_the_output(impl, draw, receipt, dtype):
     """Attention is not linear in its tokens: doubling them changes the weights as well.
 
-    Of 2,000 draws the smallest deviation was 64% and the standard deviation 13%; below 30%, where this
-    breaks, is 6.5 deviations from the mean of 118%.
+    Over 1,000 draws the deviation was 118% on average, 77% at the least, with a standard deviation of 14%;
+    30%, below which this breaks, is 6 of those away: odds below 1e-8.
     """
     table, (fixed, free) = doubling_table(impl.attention, draw)
     receipt(table)
