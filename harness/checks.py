@@ -1,5 +1,6 @@
 """Comparisons that say what was measured, what was expected, and keep both for the verdict."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ seen: list[Figure] = []  # the comparisons of the running case; the plugin empti
 
 
 def judge(ok: bool, what: str, measured: Any, expected: Any, strain: float = 0.0) -> None:
+    strain = strain if math.isfinite(strain) else 1e12
     figure = Figure(what, measured, expected, strain)
     seen.append(figure)
     if not ok:
@@ -37,17 +39,19 @@ def judge(ok: bool, what: str, measured: Any, expected: Any, strain: float = 0.0
 
 
 def show(value: Any) -> Any:
-    """A number short enough to read."""
+    """A figure short enough to read, and such that JSON has it: number, text, or None."""
     if isinstance(value, Tensor):
         value = value.item() if value.numel() == 1 else value.tolist()
     if isinstance(value, float):
-        return float(f"{value:.6g}")
-    return value
+        return float(f"{value:.6g}") if math.isfinite(value) else str(value)
+    return value if isinstance(value, (int, str, bool, type(None))) else str(value)
 
 
 def exact64(x: Any) -> Tensor:
     """On the CPU first, then in float64: never both in one call."""
-    return torch.as_tensor(x).detach().cpu().to(torch.float64)
+    if not isinstance(x, Tensor):
+        return torch.tensor(x, dtype=torch.float64)
+    return x.detach().cpu().to(torch.float64)
 
 
 def close(measured: Any, expected: Any, within: Any, what: str) -> None:

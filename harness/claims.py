@@ -27,6 +27,8 @@ class Claim:
     dtypes: tuple[str, ...] = ()
     gradients: bool = False
     erratum: str = ""
+    why: str = ""  # the docstring's further paragraphs
+    about: str = ""  # the topic, as its file introduces it
 
     @property
     def topic(self) -> str:
@@ -69,8 +71,9 @@ def read(function: Any, marks: list[pytest.Mark]) -> Claim:
     given = dict(marks[0].kwargs)
     needs = given.pop("needs")
     needs = (needs,) if isinstance(needs, str) else tuple(needs or ())
-    statement = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
-    made = Claim(statement=statement, needs=needs, **given)
+    statement, why = paragraphs(function.__doc__)
+    about = paragraphs(function.__globals__.get("__doc__"))[0]
+    made = Claim(statement=statement, needs=needs, why=why, about=about, **given)
     if not statement:
         raise ValueError(f"{where} has no docstring; it is the sentence of {made.id}")
     if made.topic not in TOPICS or not made.id.partition(".")[2]:
@@ -81,6 +84,12 @@ def read(function: Any, marks: list[pytest.Mark]) -> Claim:
     if made.through and needs != ("Transformer",):
         raise ValueError(f"{made.id} judges through {made.through}, so it needs only Transformer")
     return made
+
+
+def paragraphs(docstring: str | None) -> tuple[str, str]:
+    """A docstring's first paragraph and the others, each on one line."""
+    first, *others = (" ".join(part.split()) for part in (docstring or "").strip().split("\n\n"))
+    return first, "\n".join(others)
 
 
 def clash(claims: list[Claim]) -> str:

@@ -11,7 +11,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: f
     """One query at a time: exponentials of its scores, divided by their sum, weigh the values."""
     (n_batch, n_heads, n_q, d_k), (_, n_kv_heads, n_k, _) = q.shape, k.shape
     scale = d_k**-0.5 if scale is None else scale
-    out = q.new_zeros(n_batch, n_heads, n_q, v.shape[-1])
+    rows = []
     for b in range(n_batch):
         for h in range(n_heads):
             keys, values = (t[b, h // (n_heads // n_kv_heads)] for t in (k, v))
@@ -19,8 +19,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: f
                 seen = i + n_k - n_q + 1 if causal else n_k
                 scores = scale * (keys[:seen] * q[b, h, i]).sum(-1)
                 weights = (scores - scores.max()).exp()
-                out[b, h, i] = (weights[:, None] * values[:seen]).sum(0) / weights.sum()
-    return out
+                rows.append((weights[:, None] * values[:seen]).sum(0) / weights.sum())
+    return torch.stack(rows).unflatten(0, (n_batch, n_heads, n_q))
 
 
 def rope(x: Tensor, positions: Tensor, *, base: float = 10000.0) -> Tensor:

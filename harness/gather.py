@@ -40,24 +40,26 @@ class Verdicts:
         self.started: dict[str, Key] = {}
         self.claims: dict[str, Claim] = {}
         self.not_offered: dict[Key, str] = {}
-        self.tables: dict[tuple[str, str, str], str] = {}
+        self.tables: dict[tuple[Key, str], tuple[str, str]] = {}  # by title: the case's node and the table
         self.other_failures = 0
         self.lines: report.Lines | None = None
+        self.reports: list[str] = []  # what became of each --report, in a line
 
     def pytest_sessionstart(self) -> None:
         option, run = self.config.option, self.config.stash[SETUP]
+        options = {
+            "impl": [impl.spec for impl in run.impls],
+            "device": run.devices,
+            "dtype": run.dtypes,
+            "seed": option.seed,
+            "seeds": option.seeds,
+            "keyword": option.keyword,
+        }
+        devices = {name: device_name(name) for name in run.devices}
+        rests_on = {impl.label: impl.docstring for impl in run.impls}
+        self.header = report.header_line(options, devices, rests_on)
         if option.verdicts:
-            options = {
-                "impl": [impl.spec for impl in run.impls],
-                "device": run.devices,
-                "dtype": run.dtypes,
-                "seed": option.seed,
-                "seeds": option.seeds,
-                "keyword": option.keyword,
-            }
-            devices = {name: device_name(name) for name in run.devices}
-            rests_on = {impl.label: impl.docstring for impl in run.impls}
-            self.lines = report.Lines(option.verdicts, report.header_line(options, devices, rests_on))
+            self.lines = report.Lines(option.verdicts, self.header)
 
     def learn(self, summary: dict[str, Any]) -> None:
         self.claims |= {id: Claim(**restored(c)) for id, c in summary["claims"].items()}
@@ -66,6 +68,7 @@ class Verdicts:
     def pytest_testnodedown(self, node: Any) -> None:
         self.learn(getattr(node, "workeroutput", {}).get("summary", {"claims": {}, "not_offered": []}))
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         said: dict[str, Any] = dict(report.user_properties)
         if "summary" in said:
@@ -80,12 +83,12 @@ class Verdicts:
             self.cases.append((self.started[report.nodeid], Case(ERROR, report.nodeid, lost)))
         elif report.failed:
             self.other_failures += 1
-        if report.when == "call":
-            for name, text in report.user_properties:
-                if name == "receipt":
-                    text = str(text)
-                    who, where = said["impl"], f"{said['device']} {said['dtype']}".strip()
-                    self.tables[who, where, json.loads(text)["title"]] = text
+        if key and report.when == "call":
+            for text in [str(value) for name, value in report.user_properties if name == "receipt"]:
+                at, found = (key, json.loads(text)["title"]), (report.nodeid, text)
+                self.tables[at] = max(self.tables.get(at, found), found)  # in whatever order workers report
+        internal = ("summary", "case", "receipt")  # not for JUnit files
+        report.user_properties = [(n, value) for n, value in report.user_properties if n not in internal]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -100,8 +103,11 @@ class Verdicts:
         listing = self.config.option.claims or self.config.option.collectonly
         if self.verdicts and finished and not listing:
             session.exitstatus = int(self.fails())
+        body = self.body(session.exitstatus)
         if self.lines:
-            self.write(self.lines, session.exitstatus, finished)
+            self.lines.close(body if finished else body[:-1])
+        if self.config.option.report and not listing:
+            self.write_reports(session, [self.header, *body], finished)
 
     def fails(self) -> bool:
         """Whether anything breaks or errs, or nothing was offered by any implementation."""
@@ -111,15 +117,30 @@ class Verdicts:
         declined = strict(self.config) and any(v.cases and len(v.judged) < len(v.cases) for v in found)
         return bool(self.other_failures or nothing or declined or any(verdict.fails for verdict in found))
 
-    def write(self, lines: report.Lines, status: int, finished: bool) -> None:
-        for claim in report.in_reading_order(self.claims.values()):
-            lines.write(report.claim_line(claim))
-        for row in cited():
-            lines.write(report.cited_line(row))
-        for key in sorted(self.verdicts):
-            lines.write(report.verdict_line(self.verdicts[key]))
-        tally = counts(self.verdicts.values())
-        lines.close({"counts": tally, "exit_status": int(status)} if finished else None)
+    def body(self, status: int) -> list[dict[str, Any]]:
+        """The lines of a finished run, after the header."""
+        claims = [report.claim_line(claim) for claim in report.in_reading_order(self.claims.values())]
+        literature = [report.cited_line(row) for row in cited()]
+        tables = [report.receipt_line(key, text) for (key, _), (_, text) in sorted(self.tables.items())]
+        verdicts = [report.verdict_line(self.verdicts[key]) for key in sorted(self.verdicts)]
+        footer = {"kind": "footer", "counts": counts(self.verdicts.values()), "exit_status": int(status)}
+        return [*claims, *literature, *tables, *verdicts, footer]
+
+    def write_reports(self, session: pytest.Session, lines: list[dict[str, Any]], finished: bool) -> None:
+        """--report: pages and summaries. One that cannot be written is an unusable option."""
+        from harness.page import write
+        from harness.runs import gathered
+
+        lines = json.loads(json.dumps(lines))  # as a verdict file has them
+        for path in self.config.option.report:
+            try:
+                size = write(path, [gathered(path, lines)]) if finished else 0
+            except OSError as error:
+                session.exitstatus = pytest.ExitCode.USAGE_ERROR
+                self.reports.append(f"--report={path}: {error.strerror}; give a path that can be written")
+            else:
+                said = f"{size / 1e6:.2f} MB" if finished else "not written: the run did not finish"
+                self.reports.append(f"{path}: {said}")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not self.verdicts or self.config.option.claims or self.config.option.collectonly:
@@ -130,5 +151,5 @@ class Verdicts:
                 terminalreporter.write_line(line)
         terminalreporter.section("verdicts")
         labels = [impl.label for impl in self.config.stash[SETUP].impls]
-        for line in report.summary(list(self.claims.values()), self.verdicts, labels):
+        for line in [*report.summary(list(self.claims.values()), self.verdicts, labels), *self.reports]:
             terminalreporter.write_line(line)

@@ -1,5 +1,6 @@
 """Instruments: FLOPs, parameters and bytes, read off a running implementation."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +42,7 @@ def saved(call: Callable[[], Any]) -> list[Tensor]:
     kept: dict[int, Tensor] = {}
 
     def pack(x: Tensor) -> Tensor:
-        kept[x.untyped_storage().data_ptr() or id(x)] = x
+        kept[storage(x)] = x
         return x
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
@@ -61,7 +62,10 @@ def storage(x: Tensor) -> int:
 
 
 def watch(call: Callable[[], Any], see: Callable[[Any, list[Tensor], list[Tensor]], None]) -> Any:
-    """Run a call, and show `see` each operation with the tensors that go in and come out."""
+    """Run a call, and show `see` each operation with the tensors that go in and come out.
+
+    Raises "not offered" for a call that works but not while watched, as compiled ones may.
+    """
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
@@ -74,8 +78,14 @@ def watch(call: Callable[[], Any], see: Callable[[Any, list[Tensor], list[Tensor
             see(op, into, out)
             return made
 
-    with Watch():
-        return call()
+    try:
+        with Watch():
+            return call()
+    except Exception:
+        if "torch._dynamo" in sys.modules:
+            sys.modules["torch._dynamo"].reset()  # forget what failed to compile while watched
+        call()  # raises again what is the implementation's own fault
+        raise NotImplementedError("not offered: its operations cannot be watched") from None
 
 
 LOOKUPS = ("embedding", "index_select", "index", "gather")

@@ -45,6 +45,9 @@ def setup(config: pytest.Config) -> Setup:
         raise Unusable(f"--seeds={option.seeds}: give a number of seeds of at least 1")
     if option.verdicts and not Path(option.verdicts).absolute().parent.is_dir():
         raise Unusable(f"--verdicts={option.verdicts}: no such folder; give a path in an existing one")
+    for path in option.report or []:
+        if not path.endswith((".html", ".md")) or not Path(path).absolute().parent.is_dir():
+            raise Unusable(f"--report={path}: give PATH.html or PATH.md in an existing folder")
     return Setup(load_all(option.impl or ["refimpl"]), devices, dtypes)
 
 
@@ -71,4 +74,7 @@ def device_name(name: str) -> str:
 
     if name == "cuda":
         return torch.cuda.get_device_name()
-    return platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return next(filter(None, named), platform.processor() or platform.machine())

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Generator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from harness.load import DTYPES, Unusable
 from harness.options import setup, strict
 from harness.outcome import CALLED, outcome, words
 from harness.receipts import Receipt, Table
-from harness.select import CLAIM, Subject, select, stray, subject_of, subjects
+from harness.select import CLAIM, Subject, leaves_out, misplaced, select, stray, subject_of, subjects
 from harness.tested import Model, Tested
 from harness.verdicts import HOLDS, KNOWN, NOT_OFFERED
 from refimpl.config import ModelConfig
@@ -44,6 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--receipts", action="store_true", help="print the tables behind the claims that ran")
     add("--claims", action="store_true", help="list the claims and exit")
     add("--verdicts", metavar="PATH.jsonl", help="write the verdicts as JSON lines")
+    add("--report", action="append", metavar="PATH.html|PATH.md",
+        help="write a page, or a Markdown summary; repeatable")  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,6 +73,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 # --- collection --------------------------------------------------------------------------------------
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Under -k rope only the file of that topic is read."""
+    return leaves_out(collection_path, config.option.keyword) or None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -108,7 +116,8 @@ def pytest_collection_modifyitems(
 ) -> Generator[None, None, None]:
     """Check the claims, select by -k ourselves, and turn what is not offered from items into facts."""
     problem = clash(list({item.stash[CLAIM]: None for item in items if CLAIM in item.stash}))
-    problem = problem or next((stray(item) for item in items if stray(item)), "")
+    wrong = (stray(item) or misplaced(item) for item in items)
+    problem = problem or next(filter(None, wrong), "")
     if problem:
         raise pytest.UsageError(f"the spec is malformed: {problem}")
     expression, config.option.keyword = config.option.keyword, ""  # it has a meaning of its own here

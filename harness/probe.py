@@ -80,3 +80,9 @@ def turning_rates(rope: Callable[..., Tensor], basis: Tensor, *, reach: int = 10
         circles = ((rate * power - angle[:, i]) / (2 * torch.pi)).round()
         rate = (angle[:, i] + 2 * torch.pi * circles) / power
     return rate
+
+
+def moved(before: Tensor, after: Tensor, dim: int) -> list[int]:
+    """Which indices along a dimension hold a number that changed, be it in the last bit."""
+    changed = (before != after).movedim(dim, 0).flatten(1).any(1)
+    return [int(i) for i in changed.nonzero().flatten()]

@@ -1,6 +1,7 @@
 """What a run says: the verdict table, the receipts, and the JSON lines."""
 
 import json
+import sys
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,6 +13,7 @@ from harness.verdicts import ERROR, HOLDS, NOT_OFFERED, Key, Verdict, counts
 
 SCHEMA = 1
 ARITHMETIC = "arithmetic"
+LIBRARIES = ("transformers", "jax", "mlx", "tinygrad")  # named in the header when an adapter loaded them
 
 
 def in_reading_order(claims: Iterable[Claim]) -> list[Claim]:
@@ -136,6 +138,8 @@ def claim_line(claim: Claim) -> dict[str, Any]:
         "needs": list(claim.needs),
         "status": "erratum" if claim.erratum else "tested",
         "erratum": claim.erratum,
+        "why": claim.why,
+        "about": claim.about,
     }
 
 
@@ -148,6 +152,8 @@ def cited_line(row: dict[str, str]) -> dict[str, Any]:
         "needs": [],
         "status": "cited",
         "erratum": "",
+        "why": "",
+        "about": "",
     }
 
 
@@ -172,14 +178,21 @@ def verdict_line(verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def receipt_line(key: Key, text: str) -> dict[str, Any]:
+    claim, impl, device, dtype = key
+    who = {"claim": claim, "impl": impl, "device": device, "dtype": dtype}
+    return {"kind": "receipt", **who, **json.loads(text)}
+
+
 def header_line(options: dict[str, Any], devices: dict[str, str], rests_on: dict[str, str]) -> dict[str, Any]:
     from datetime import UTC, datetime
 
+    libraries = ["torch", "numpy", "pytest", *(name for name in LIBRARIES if name in sys.modules)]
     return {
         "kind": "header",
         "schema": SCHEMA,
         "spec": installed("transformer-spec"),
-        "versions": {name: installed(name) for name in ("torch", "numpy", "pytest")},
+        "versions": {name: installed(name) for name in libraries},
         "devices": devices,
         "implementations": rests_on,
         "options": options,
@@ -205,15 +218,16 @@ class Lines:
         self.file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self.file.flush()
 
-    def close(self, footer: dict[str, Any] | None) -> None:
-        if footer is not None:
-            self.write({"kind": "footer", **footer})
+    def close(self, body: list[dict[str, Any]]) -> None:
+        for line in body:
+            self.write(line)
         self.file.close()
 
 
-def receipts(found: dict[tuple[str, str, str], str]) -> list[str]:
-    """The tables that were measured, with whom they were measured on."""
-    lines: list[str] = []
-    for (who, where, _), text in found.items():
-        lines += ["", f"[{who} on {where}]" if who else "", str(Table.from_json(text))]
-    return lines
+def receipts(found: dict[tuple[Key, str], tuple[str, str]]) -> list[str]:
+    """The tables that were measured, with whom they were measured on; each once, whatever rests on it."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for ((_, impl, device, dtype), title), (_, text) in found.items():
+        who = f"[{impl} on {device} {dtype}".strip() + "]" if impl else ""
+        lines[who, title] = ["", who, str(Table.from_json(text))]
+    return [line for block in lines.values() for line in block]

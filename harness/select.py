@@ -1,5 +1,7 @@
 """Whom each claim judges, and what -k selects."""
 
+import itertools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,17 +66,49 @@ def stray(item: pytest.Item) -> str:
     return ""
 
 
+def topic_of(path: Path) -> str:
+    """The topic whose claims a file holds: spec/test_lm_head.py has those of lm-head; empty elsewhere."""
+    topic = path.stem.removeprefix("test_").replace("_", "-")
+    return topic if topic in TOPICS and path.parent.name == "spec" else ""
+
+
+def misplaced(item: pytest.Item) -> str:
+    """A claim in another topic's file, where -k would not look for it."""
+    topic = topic_of(Path(item.path))
+    if topic and CLAIM in item.stash and item.stash[CLAIM].topic != topic:
+        return f"{item.stash[CLAIM].id} stands in {item.path.name}, the file of topic {topic}"
+    return ""
+
+
+def compiled(expression: str) -> Any:
+    from _pytest.mark.expression import Expression
+
+    try:
+        return Expression.compile(expression.strip())
+    except SyntaxError as error:
+        raise pytest.UsageError(f"-k {expression!r} is no keyword expression: {error}") from None
+
+
+def leaves_out(path: Path, expression: str) -> bool:
+    """Whether -k can select nothing in a topic's file, so that it need not even be read."""
+    topic = topic_of(path)
+    if not topic or not expression.strip():
+        return False
+    words = set(re.findall(r"[^\s()]+", expression)) - {"and", "or", "not"}
+    undecided = [w for w in words if w.partition(".")[0] == topic != w or w.partition(".")[0] not in TOPICS]
+    for values in itertools.product((False, True), repeat=len(undecided)):
+        known = dict(zip(undecided, values, strict=True))
+        if len(undecided) > 4 or compiled(expression).evaluate(lambda w, k=known: k.get(w, w == topic)):
+            return False
+    return True
+
+
 def select(config: pytest.Config, items: list[pytest.Item], expression: str) -> None:
     """-k, where a topic or a claim's id matches that claim exactly, and any other word as in pytest."""
     if not expression.strip():
         return
     from _pytest.mark import KeywordMatcher
-    from _pytest.mark.expression import Expression
 
-    try:
-        compiled = Expression.compile(expression.strip())
-    except SyntaxError as error:
-        raise pytest.UsageError(f"-k {expression!r} is no keyword expression: {error}") from None
     ids = {item.stash[CLAIM].id for item in items if CLAIM in item.stash}
 
     def matches(item: pytest.Item) -> Callable[..., bool]:
@@ -86,8 +120,9 @@ def select(config: pytest.Config, items: list[pytest.Item], expression: str) -> 
             word in own if topic and (word in TOPICS or word in ids) else usual(word) or word in own[-1]
         )
 
-    chosen_items = [item for item in items if compiled.evaluate(matches(item))]
-    dropped = [item for item in items if item not in set(chosen_items)]
+    expr = compiled(expression)
+    chosen = [item for item in items if expr.evaluate(matches(item))]
+    dropped = [item for item in items if item not in set(chosen)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-        items[:] = chosen_items
+        items[:] = chosen

@@ -3,10 +3,13 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import jsonschema
 import pytest
 
+from harness.claims import TOPICS
+from harness.select import leaves_out
 from selftest.toy import ATTENTION, ROOT, SPEC, Toy
 
 pytest_plugins = "pytester"
@@ -36,6 +39,26 @@ def test_a_topic_or_an_id_selects_exactly_its_claims(toy, word, claims):
     """Even for an implementation whose own name contains the word."""
     toy(toy.impl(ATTENTION, "attention_norm_bytes"), "-k", word)
     assert set(toy.verdicts()) == claims
+
+
+@pytest.mark.parametrize(
+    "expression, read",
+    [
+        ("rope", {"rope"}),
+        ("rope.relative-offset", {"rope"}),
+        ("rope or lm-head", {"rope", "lm-head"}),
+        ("not rope", set(TOPICS) - {"rope"}),
+        ("rope and not rope.rates", {"rope"}),
+        ("relative", set(TOPICS)),
+        ("rope and my_kernel", {"rope"}),
+        ("(norm or ffn) and cpu", {"norm", "ffn"}),
+        ("a or b or c or d or e or rope", set(TOPICS)),
+    ],
+)
+def test_only_files_that_can_hold_a_selected_claim_are_read(expression, read):
+    files = {topic: Path(f"spec/test_{topic.replace('-', '_')}.py") for topic in TOPICS}
+    assert {topic for topic, path in files.items() if not leaves_out(path, expression)} == read
+    assert not leaves_out(Path("selftest/test_rope.py"), "norm")
 
 
 def test_verdict_lines_of_two_workers_equal_those_of_one_process(toy):
