@@ -20,7 +20,7 @@ def page() -> str:
     command = (sys.executable, "-m", "pytest", str(ROOT / "spec"), *options)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(done.stdout + done.stderr)
+        raise RuntimeError((done.stdout + done.stderr)[-2000:])
     return HEADING + done.stdout
 
 

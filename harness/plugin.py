@@ -61,6 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
     torch.set_num_threads(1)  # tiny tensors run several times faster
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+    if config.option.claims and config.pluginmanager.has_plugin("syrupy"):
+        config.pluginmanager.unregister(name="syrupy")  # nothing runs, and no receipt is to count as unused
     if getattr(config.option, "maxworkerrestart", "") is None:
         config.option.maxworkerrestart = "1000"  # an implementation that kills every case still gets verdicts
     if not hasattr(config, "workerinput"):

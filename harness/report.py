@@ -27,7 +27,9 @@ def place(claim: Claim, device: str, dtype: str) -> str:
         return device or ARITHMETIC
     if claim.on == "meta":
         return "meta"
-    return f"{device} 16-bit" if claim.dtypes else f"{device} {dtype}"
+    if claim.dtypes:
+        return f"{device} {'16-bit' if 'float32' not in claim.dtypes else 'own dtypes'}"
+    return f"{device} {dtype}"
 
 
 def table(claims: list[Claim], verdicts: dict[Key, Verdict], impls: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ Everything here reads the HTML itself; selftest/test_browser.py opens it in a br
 import base64
 import hashlib
 import importlib.util
+import json
 import re
 import xml.etree.ElementTree
 from html.parser import HTMLParser
@@ -173,6 +174,19 @@ def test_a_hostile_implementation_stays_text(toy):
     summary = read(toy, "out.md")
     for markup_of_theirs in ("<img", "<script", "](//", " @you", "`"):
         assert markup_of_theirs not in summary
+
+
+def test_a_cited_statement_is_listed_apart_and_never_counted(toy):
+    toy("--impl=refimpl")
+    empty = dict.fromkeys(("erratum", "why", "about"), "")
+    line = {"kind": "claim", "id": "rope.why", "statement": "Others say so.", "source": "[1]", "needs": []}
+    lines = [*toy.lines()[:-1], line | {"status": "cited"} | empty, toy.lines()[-1]]
+    (toy.pytester.path / "more.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert page.main(["out.html", "more.jsonl"]) == 0
+    words = " ".join(closed(read(toy)).texts)
+    assert "1 statements that rest on literature: cited, not tested" in words
+    assert "Others say so." in words
+    assert "6 claims." in words
 
 
 def test_markup_escapes_text_and_attributes_and_keeps_html():

@@ -940,7 +940,7 @@ def change_another_head(make, weights, tokens, draw):
     source="refresher §13",
 )
 def test_what_runs_in_parallel(build, draw, dtype, receipt):
-    """Heads and positions wait for nothing; blocks, the way back and generated tokens must wait."""
+    """Heads and positions wait for nothing; blocks, the way back and generated tokens wait."""
     moved = parallel_table(lambda weights: build(SMALL, weights), draw)
     receipt(parallel_receipt(moved))
     # The model is the claim's own draw again: it starts each case.
