@@ -5,7 +5,7 @@ A batch of one, or of equal rows, is right. Seen: BobMcDear/attorch 14.
 
 from mutants.parts import hide, mix, scores
 
-MUST_BREAK = ("attention.batch-rows-apart",)
+MUST_BREAK = ("contract.attention-keeps-rows-apart",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

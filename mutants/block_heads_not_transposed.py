@@ -6,7 +6,7 @@ Where: jsbaan/transformer-from-scratch PR 6. It trains anyway.
 import refimpl
 from refimpl.transformer import split
 
-MUST_BREAK = ("block.heads-return-through-w-o", "block.norm-sublayer-add-twice")
+MUST_BREAK = ("heads.order-is-free", "block.norm-sublayer-add-twice")
 
 
 class Transformer(refimpl.Transformer):

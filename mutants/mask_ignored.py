@@ -10,7 +10,7 @@ MUST_BREAK = (
     "causal.mask-matrix",
     "causal.never-sees-the-next",
     "causal.probe",
-    "causal.logits-are-of-the-prefix",
+    "training.one-pass-is-n-passes",
     "causal.mask-brings-order",
 )
 

@@ -7,7 +7,7 @@ import torch
 
 from mutants.parts import hide, mix, scores
 
-MUST_BREAK = ("attention.layout-is-free",)
+MUST_BREAK = ("contract.attention-reads-by-strides",)
 
 
 def packed(x):

@@ -5,7 +5,7 @@ Packed inputs are right. Seen: BobMcDear/attorch 14.
 
 from mutants.parts import hide, mix, scores
 
-MUST_BREAK = ("attention.layout-is-free",)
+MUST_BREAK = ("contract.attention-reads-by-strides",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

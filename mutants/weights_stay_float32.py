@@ -1,5 +1,4 @@
-"""Ignores the dtype it is asked for and keeps its weights in float32: twice the memory of a 16-bit model.
-"""
+"""Ignores the dtype it is asked for and keeps its weights in float32: twice the memory of a 16-bit model."""
 
 import torch
 

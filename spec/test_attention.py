@@ -182,25 +182,6 @@ def test_query_decides_its_own_row(impl, draw):
     )
 
 
-@claim(
-    "attention.batch-rows-apart",
-    needs="attention",
-    source="refresher §10",
-)
-@MASKS
-@pytest.mark.parametrize("row", [0, 2])
-def test_sequences_of_a_batch_stay_apart(impl, draw, causal, row):
-    """Sequences that share a batch never touch: changing one moves its own output and no other."""
-    inputs = draw(3, 6, 4, 8), draw(3, 2, 5, 8), draw(3, 2, 5, 8)
-    others = draw(3, 6, 4, 8), draw(3, 2, 5, 8), draw(3, 2, 5, 8)
-    out = impl.attention(*inputs, causal=causal, scale=0.3)
-    for i, name in enumerate("qkv"):
-        changed = [x.clone() for x in inputs]
-        changed[i][row] = others[i][row]
-        after = impl.attention(*changed, causal=causal, scale=0.3)
-        same(probe.moved(out, after, dim=0), [row], f"sequences that moved with {name} of sequence {row}")
-
-
 # --- the softmax -------------------------------------------------------------------------------------
 
 
@@ -362,32 +343,6 @@ def test_each_axis_has_its_own_role(impl, draw, receipt):
     table, found = axes_table(impl.attention, draw)
     receipt(table)
     same(found, [[3], list(range(10)), [5]], "heads, tokens and features that moved")
-
-
-def laid_out(x, layout):
-    """The same numbers, or some of them, in memory that is not packed."""
-    if layout == "heads-last":
-        return x.transpose(1, 2).contiguous().transpose(1, 2)
-    if layout == "sliced-features":
-        return torch.cat((x, x - 1), dim=-1)[..., : x.shape[-1]]
-    if layout == "sliced-tokens":
-        return torch.cat((x, x - 1), dim=-2)[:, :, : x.shape[-2]]
-    return x[:1, :1].expand_as(x)
-
-
-@claim(
-    "attention.layout-is-free",
-    needs="attention",
-    source="refresher §7, §10",
-)
-@pytest.mark.parametrize("layout", ["heads-last", "sliced-features", "sliced-tokens", "expanded"])
-def test_result_does_not_depend_on_memory_layout(impl, draw, layout):
-    """Only the numbers count, not how they lie in memory: transposed and sliced views will do."""
-    packed = draw(2, 6, 3, 8), draw(2, 2, 5, 8), draw(2, 2, 5, 8)
-    for which in ("q", "k", "v", "qkv"):
-        inputs = [laid_out(x, layout) if name in which else x for x, name in zip(packed, "qkv", strict=True)]
-        what = f"attention's output for {layout} {which}"
-        agrees(impl.attention, formula.attention, *inputs, causal=True, scale=0.35, what=what)
 
 
 @claim(

@@ -139,25 +139,6 @@ def test_one_token_repeated_is_the_same_everywhere(build, draw, dtype, n_kv_head
     close(logits, exact64(logits[:, :1]).expand(logits.shape), within, "the logits at each position")
 
 
-@claim(
-    "block.heads-return-through-w-o",
-    needs="Transformer",
-    through=("attention",),
-    source=f"refresher §8; {BLOCK}",
-)
-def test_output_projection_maps_the_heads_back(build, draw, dtype):
-    """W_o maps the heads back: heads that swap places, with their columns of W_o, leave the logits alone."""
-    weights, tokens, d = draw.weights(SMALL), draw.tokens(SMALL.n_vocab, 2, 7), SMALL.d_head
-    swap = torch.arange(6 * d).view(6, d)[[1, 0, 2, 5, 4, 3]].flatten()  # within the groups of three
-    swapped = dict(weights)
-    for i in range(SMALL.n_layers):
-        q, o = (f"model.layers.{i}.self_attn.{p}_proj.weight" for p in "qo")
-        swapped[q], swapped[o] = weights[q][swap], weights[o][:, swap]
-    within = 2 * probe.logits_bound(SMALL, weights, tokens, dtype)
-    before, after = (logits_of(build, SMALL, w, tokens) for w in (weights, swapped))
-    close(after, exact64(before), within, "the logits with heads swapped")
-
-
 # --- the wrapping ------------------------------------------------------------------------------------
 
 

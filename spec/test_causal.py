@@ -257,23 +257,6 @@ def test_changed_token_moves_no_earlier_scores(impl, build, draw, device, receip
 
 
 @claim(
-    "causal.logits-are-of-the-prefix",
-    needs="Transformer",
-    through=("attention", "rope", "rms_norm", "feed_forward"),
-    source="refresher §1, §13; whiteboard, Which mask makes it a chat model",
-)
-@pytest.mark.parametrize("n", [1, 2, 5, 8])
-def test_logits_are_a_function_of_the_prefix(impl, build, draw, dtype, n):
-    """What a token's logits are depends on the tokens up to it, not on how many follow."""
-    weights = draw.weights(SMALL)
-    tokens = draw.tokens(SMALL.n_vocab, 2, 9)
-    model = build(SMALL, weights)
-    with torch.no_grad():
-        short, whole = model(tokens[:, :n]), model(tokens)[:, :n]
-    close(short, whole, 2 * probe.logits_bound(SMALL, weights, tokens, dtype), f"logits of {n} tokens alone")
-
-
-@claim(
     "causal.fading-is-no-law",
     needs="Transformer",
     through=("attention",),

@@ -11,7 +11,7 @@ a causal model's scores may cost anything from the lower triangle to the square.
 import pytest
 import torch
 
-from harness import Table, at_most, between, claim, close, measure, same
+from harness import Table, at_most, between, claim, close, configs, measure, same, sizes
 from refimpl import (
     GPT2_XL_BLOCK,
     LLAMA_2_7B,
@@ -28,6 +28,9 @@ GIB, MIB = 2**30, 2**20
 
 # A Llama-3-8B layer with a key/value head for each query head, as the refresher counts it at first.
 MHA = LLAMA_3_8B.but(n_kv_heads=32)
+
+# Models on which the tables of any model are locked: windows and tied tables, then latents and experts.
+ANY = ("gemma-2-9b", "deepseek-v3")
 
 # What a table of cosines and sines may take beside the matrices: a part in a thousand.
 ASIDE = 1e-3
@@ -679,6 +682,166 @@ def test_tables_weigh_more_in_a_small_model_with_a_large_vocabulary(impl, device
     receipt(table)
 
 
+# --- any model ------------------------------------------------------------------------------------------
+
+
+def laid_out(s):
+    """Parameters of a config by part, summed over the tensors of every layer, the tables and final norms."""
+    found = dict.fromkeys(sizes.parameters(s), 0)
+    for sparse, layers in s.kinds.items():
+        for name, tensor in sizes.skeleton(s, s.sparse.index(sparse)).items():
+            if name.startswith("mlp.gate."):
+                part = "routers"
+            elif tensor.ndim == 1 or name.endswith(".bias"):
+                part = "norms and biases"
+            elif "expert" in name:
+                part = "experts"
+            else:
+                part = "feed-forward" if name.startswith("mlp") else "attention"
+            found[part] += layers * tensor.numel()
+    ends = (1 + s.embedding_norm) * s.norm_numbers * s.d_model + s.head_bias * s.n_vocab
+    found["norms and biases"] += ends
+    found["embedding"] = (s.n_vocab + s.n_positions) * s.d_model
+    found["output table"] = 0 if s.tied else s.n_vocab * s.d_model
+    return found
+
+
+def parts_table(s):
+    """Where a model's parameters are, and how many of them one token meets."""
+    whole, active = sizes.parameters(s), sizes.parameters(s, active=True)
+    rows = [(part, n, f"{100 * n / sum(whole.values()):.1f}%", active[part]) for part, n in whole.items()]
+    rows.append(("all", sum(whole.values()), "100.0%", sum(active.values())))
+    return Table(
+        f"Parameters of {s.name}", ("part", "parameters", "share", "one token meets"), tuple(rows),
+        "; ".join(s.notes),
+    )  # fmt: skip
+
+
+@claim("cost.model-parameters", needs=None, source="whiteboard, One block; refresher §1, §6")
+def test_tensors_of_a_config_add_up_to_its_closed_form(model, receipt):
+    """Tensor by tensor, any config's sizes add up to its parameters by closed form, and as published."""
+    table = parts_table(model)
+    receipt(table)
+    found = {part: n for part, n, *_ in table.rows}
+    total = found.pop("all")
+    same(found, laid_out(model), "parameters by part")
+    published = configs.published().get(model.name)
+    if published and model == configs.read(model.name):
+        same(total, published["n_parameters"], f"parameters of {model.name}, as published")
+
+
+@claim("cost.model-as-built", needs="Transformer", on="meta", source="whiteboard, One block; refresher §1")
+def test_model_built_from_a_config_has_its_parameters(impl, device, model):
+    """A model built from any config's sizes has as many parameters as the sizes give."""
+    config, make = sizes.as_reference(model), maker(impl, device)
+    run(make, config.but(n_layers=1))
+    same(whole(make, config), sizes.n_parameters(model), f"parameters of {model.name}")
+    same(cost.matmul_parameters(config), sizes.matmul_parameters(model), "those that multiply")
+
+
+@claim("cost.published-counts", needs=None, source="whiteboard, One block; refresher §1, §6")
+def test_sizes_of_published_models_give_their_exact_counts():
+    """Sizes give the exact count of 65 published models, with all their experts, latents and biases."""
+    published = configs.published()
+    same(len(published), 65, "models")
+    for s in configs.collection():
+        entry, found = published[s.name], (sizes.n_parameters(s), sizes.n_parameters(s, active=True))
+        same(found, (entry["n_parameters"], entry["n_active"]), f"parameters of {s.name}, and active ones")
+    # A library that keeps DeepSeek-V3's router biases as buffers counts fewer parameters by these.
+    v3 = configs.read("deepseek-v3")
+    same(sizes.n_parameters(v3) - 671_026_404_352, v3.kinds[True] * v3.experts.n, "58 x 256 router biases")
+
+
+def steps_table(s):
+    """FLOPs of reading n tokens at once, and of writing the n-th."""
+    document = 2 * sizes.n_parameters(s)
+    rows = []
+    for n in sizes.contexts(s):
+        seen, square = sizes.prefill_flops(s, n), sizes.prefill_flops(s, n, causal=False)
+        step = sizes.decode_flops(s, n)
+        rows.append((n, f"{seen / 1e12:.3g} T", f"{square / 1e12:.3g} T", f"{step / 1e9:.4g} G",
+                     f"{document / 1e9:.4g} G", f"{document / step:.2f}"))  # fmt: skip
+    columns = ("tokens", "read at once, what is seen", "the whole square", "the last one alone",
+               "2N (document)", "2N over it")  # fmt: skip
+    return Table(f"FLOPs of {s.name}", columns, tuple(rows))
+
+
+@claim("cost.model-flops", needs=None, source="refresher §5, aside on FLOPs, §6; whiteboard, The KV cache")
+def test_step_costs_two_flops_a_matrix_weight_met_and_its_scores(model, receipt):
+    """A step costs 2 FLOPs for each matrix weight that the token meets, and its scores up to the windows."""
+    s, met = model, model.n_vocab * model.d_model  # the output table, tied or not
+    for sparse, layers in s.kinds.items():
+        for name, tensor in sizes.skeleton(s, s.sparse.index(sparse)).items():
+            if tensor.ndim > 1 and not name.endswith(".bias"):
+                chosen = s.experts.top_k / s.experts.n if ".experts." in name else 1
+                met += layers * round(tensor.numel() * chosen)
+    widest = max(w or 10**6 for w in s.windows)
+    scores = sizes.decode_flops(s, 2) - sizes.decode_flops(s, 1)
+    same(sizes.decode_flops(s, 1) - scores, 2 * met, "FLOPs of a step without its scores")
+    full = sum(w == 0 for w in s.windows)
+    late = sizes.decode_flops(s, 2 * widest) - sizes.decode_flops(s, 2 * widest - 1)
+    same(late * s.n_layers, scores * full, "what a token more adds once the windows are full, by layers")
+    if s.latent is None:
+        steps = sum(sizes.decode_flops(s, n) for n in range(1, 31))
+        same(sizes.prefill_flops(s, 30), steps, "30 tokens read at once against one by one")
+    receipt(steps_table(s))
+
+
+# A rule of thumb, how the documents put it, what it is about, and the range in which it holds.
+RULES = {
+    "heads of d_model": ("1", lambda s: s.n_heads * s.d_value / s.d_model, 1, 1),
+    "heads": ("32-64", lambda s: s.n_heads, 32, 64),
+    "block in d^2": ("12", lambda s: block_squares(s), 11.4, 12.6),
+    "tables": ("4%", lambda s: 100 * tables_of(s), 0, 5),
+}
+
+
+def block_squares(s):
+    found = sizes.parameters(s)
+    return sum(found[part] for part in ("attention", "feed-forward", "experts")) / s.n_layers / s.d_model**2
+
+
+def tables_of(s):
+    found = sizes.parameters(s)
+    return (found["embedding"] + found["output table"]) / sum(found.values())
+
+
+def rules_table():
+    """Four rules of thumb on every published model; what is outside a rule's range is marked."""
+    rows, outside = [], dict.fromkeys(RULES, 0)
+    for s in configs.collection():
+        cells = []
+        for rule, (_, measure_of, low, high) in RULES.items():
+            value = measure_of(s)
+            breaks = not low <= value <= high
+            outside[rule] += breaks
+            cells.append(f"{value:.4g}{' breaks' if breaks else ''}")
+        rows.append((s.name, *cells))
+    document = ("rule (document)", *(rule[0] for rule in RULES.values()))
+    within = ("holds within", *(f"{low:g} to {high:g}" for *_, low, high in RULES.values()))
+    counts = ("models that break it", *(str(n) for n in outside.values()))
+    columns = ("model", "n_heads d_head over d_model", "n_heads", "block in d_model^2", "tables, %")
+    return Table("Rules of thumb on 65 published models", columns, (document, within, *rows, counts))
+
+
+@claim(
+    "cost.rules-on-published-models",
+    needs=None,
+    source="whiteboard, One block; refresher §1, §4, §5",
+    erratum="the documents say that d_model is n_heads times d_head, that models land at 32 to 64 heads, "
+    "that a block has 12 d^2 and that tables are a rounding error (4%); of 65 published models 14, 28, 40 "
+    "and 38 are elsewhere",
+)
+def test_published_models_break_the_rules_of_thumb(receipt):
+    """Published models keep heads, blocks and tables near the usual rules, with many exceptions to each."""
+    table = rules_table()
+    receipt(table)
+    same(table.rows[-1][1:], ("14", "28", "40", "38"), "models that break each rule")
+    found = {row[0]: row[1:] for row in table.rows}
+    same(found["llama-2-7b"], ("1", "32", "12.06", "3.89"), "Llama-2-7B, which keeps all four")
+    same(found["qwen3-0.6b"], ("2 breaks", "16 breaks", "15 breaks", "26.1 breaks"), "Qwen3-0.6B, none")
+
+
 @pytest.mark.receipts("cost")
 def test_receipts(receipt):
     receipt(
@@ -691,4 +854,6 @@ def test_receipts(receipt):
         llama_2_table(reference),
         rule_table(reference),
         tables_share(reference),
+        *(table(configs.read(name)) for name in ANY for table in (parts_table, steps_table)),
+        rules_table(),
     )

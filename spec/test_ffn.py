@@ -18,10 +18,12 @@ from harness import (
     between,
     claim,
     close,
+    configs,
     formula,
     measure,
     noise,
     same,
+    sizes,
 )
 from harness.checks import exact64
 from refimpl import GPT2_XL_BLOCK, LLAMA_3_8B, LLAMA_3_70B
@@ -525,6 +527,48 @@ def test_grouped_heads_and_a_wider_ffn_moved_the_share():
     same(share(full, 3 * d * (8 * d / 3)), 66.7, "with a SwiGLU of 8/3 d: the third matrix is paid for")
 
 
+# --- any model ---------------------------------------------------------------------------------------
+
+
+def widths_table():
+    """Width and share of the feed-forward in every published model; experts count as one feed-forward."""
+    rows, outside = [], [0, 0, 0]
+    for s in configs.collection():
+        found, plain = sizes.parameters(s), s.experts is None and s.ffn_matrices == 3
+        ffn = found["feed-forward"] + found["experts"]
+        share, ratio = 100 * ffn / (ffn + found["attention"]), s.d_ff / s.d_model
+        breaks = (plain and abs(ratio / (8 / 3) - 1) > 0.05, not 63 <= share <= 70, share < 80)
+        outside = [a + b for a, b in zip(outside, breaks, strict=True)]
+        matrices = f"{s.experts.n} experts" if s.experts else f"{s.ffn_matrices} matrices"
+        marks = [" breaks" if b else "" for b in breaks]
+        width = f"{ratio:.3f}{marks[0]}" if plain else "-"
+        rows.append((s.name, matrices, width, f"{share:.1f}{marks[1]}", "below" if breaks[2] else "yes"))
+    document = ("rule (document)", "", "8/3", "67", "81 to 82")
+    counts = ("models that break it", "", *map(str, outside))
+    columns = ("model", "feed-forward", "gated: d_ff over d_model", "share of a block, %", "80% or more")
+    return Table("The feed-forward of 65 published models", columns, (document, *rows, counts))
+
+
+@claim(
+    "ffn.width-and-share-of-published-models",
+    needs=None,
+    source=f"refresher §1, §9; {BLOCK}",
+    erratum="the documents say that a gated d_ff is near 8/3 d_model and the FFN two thirds of a block, in "
+    "modern decoders over 80%; of 44 published gated models without experts 30 are more than 5% off 8/3, of "
+    "all 65 models 42 are outside 63% to 70%, and 34 below 80%",
+)
+def test_width_and_share_of_the_ffn_vary_among_published_models(receipt):
+    """Among published models a gated d_ff is 2.4 to 8 d_model, and the FFN 60% to 99% of a block."""
+    table = widths_table()
+    receipt(table)
+    same(table.rows[-1][2:], ("30", "42", "34"), "models off 8/3, off two thirds, and below 80%")
+    widths = [float(row[2].split()[0]) for row in table.rows[1:-1] if row[2] != "-"]
+    shares = [float(row[3].split()[0]) for row in table.rows[1:-1]]
+    same(len(widths), 44, "gated models without experts")
+    same((min(widths), max(widths)), (2.667, 8.0), "narrowest and widest d_ff over d_model")
+    same((min(shares), max(shares)), (60.0, 99.2), "least and largest share")
+
+
 @pytest.mark.receipts("ffn")
 def test_receipts(receipt, draw):
     import refimpl
@@ -539,4 +583,5 @@ def test_receipts(receipt, draw):
         linearity_table(linearity(refimpl.feed_forward, draw.of("ffn.not-additive"))),
         slots_table(refimpl.feed_forward, draw.of("ffn.sum-over-slots")),
         shares_table(make),
+        widths_table(),
     )

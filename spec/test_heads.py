@@ -128,7 +128,7 @@ def test_every_head_reads_every_token_and_all_of_it(impl, build, draw, device):
     "heads.order-is-free",
     needs="Transformer",
     through=("attention",),
-    source="refresher §4; whiteboard, One block",
+    source="refresher §4, §8; whiteboard, One block",
 )
 @pytest.mark.parametrize(
     "heads, kv_heads",

@@ -7,7 +7,7 @@ can hold, bytes decide how fast one of them grows, and batching decides how much
 import pytest
 import torch
 
-from harness import Table, at_least, at_most, between, claim, close, measure, same
+from harness import Table, at_least, at_most, between, claim, close, configs, measure, same, sizes
 from refimpl import LLAMA_2_7B, LLAMA_3_8B, ModelConfig, cost
 from refimpl.hardware import A100, CARDS, H100, HIDDEN_ALLOWANCE, USABLE, seconds, sequences
 
@@ -489,6 +489,131 @@ def test_cache_adds_to_the_bytes_of_a_step(impl, device, receipt):
     receipt(table)
 
 
+# --- any model ------------------------------------------------------------------------------------------
+
+# Models on which the tables of any model are locked: windows and tied tables, then latents and experts.
+ANY = ("gemma-2-9b", "deepseek-v3")
+
+
+def model_cache_table(s):
+    """The cache of one sequence: with windows that let go what no layer sees any more, and without."""
+    rows = []
+    for n in sizes.contexts(s):
+        held, all_kept = sizes.cache_bytes(s, n), sizes.cache_bytes(s, n, windowed=False)
+        rows.append((n, amount(held), amount(all_kept), amount(held / 2)))
+    columns = ("tokens", "in 16 bits", "if windows let nothing go", "in 8 bits")
+    return Table(f"Cache of {s.name}", columns, tuple(rows), "; ".join(s.notes))
+
+
+def amount(n_bytes):
+    """Bytes in decimal units."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.2f} {name}"
+    return f"{n_bytes:g} B"
+
+
+@claim("serving.model-cache", needs=None, source="refresher §6; whiteboard, The KV cache")
+def test_cache_of_any_model_grows_with_its_layers_until_their_windows(model, receipt):
+    """A token adds a key and a value a kv head, or a latent, in each layer whose window is not yet full."""
+    s = model
+    shapes = [(2, s.n_kv_heads, s.d_head)]
+    if s.latent:
+        shapes = [(s.latent.kv_rank,), (s.latent.d_rope,)]
+    a_layer = sum(torch.empty(shape, dtype=torch.bfloat16, device="meta").nbytes for shape in shapes)
+    same(sizes.cache_bytes(s, 1), s.n_layers * a_layer, "bytes of one token")
+    for n in sizes.contexts(s):
+        growing = sum(w == 0 or n < w for w in s.windows)
+        more = sizes.cache_bytes(s, n + 1) - sizes.cache_bytes(s, n)
+        same(more, growing * a_layer, f"bytes that one more token adds after {n}")
+    receipt(model_cache_table(s))
+
+
+@claim("serving.model-cache-as-built", needs="Transformer", on="meta", source="refresher §6")
+def test_model_built_from_a_config_caches_what_its_sizes_say(impl, device, model):
+    """A model built from any config's sizes caches as many bytes a token as the sizes give."""
+    config = sizes.as_reference(model).but(n_vocab=64)  # the tables cache nothing
+    found = measure.at_depth(lambda c: cache_after(maker(impl, device)(c), blank(1, 1))[0], config)
+    same(found, sizes.cache_bytes(model, 1), f"bytes a token of {model.name}")
+
+
+def budget_table(s, card):
+    """What a model's weights leave of a card, less 3 GB for context, workspaces and fragmentation."""
+    rows = []
+    for name, width in (("fp32", 4), ("bf16", 2), ("int8", 1), ("int4 with scales", 4.5 / 8)):
+        weights = sizes.n_parameters(s) * width
+        room = card.memory - HELD_BACK - weights
+        fits = [str(whole_sequences(s, room, n)) for n in sizes.contexts(s)[1:]]
+        cards = -(-weights // (card.memory - HELD_BACK))
+        rows.append((name, amount(weights), f"{cards:.0f}", amount(room) if room > 0 else "none", *fits))
+    columns = (
+        "weights",
+        "take",
+        "cards to hold them",
+        "left on one",
+        *(f"sequences of {n:,}" for n in sizes.contexts(s)[1:]),
+    )
+    return Table(f"{s.name} on one {card.name}", columns, tuple(rows))
+
+
+HELD_BACK = 80e9 - USABLE
+
+
+def whole_sequences(s, room, n):
+    return max(0, int(room // sizes.cache_bytes(s, n)))
+
+
+@claim("serving.model-budget", needs=None, source="refresher, short version, §6; whiteboard, The KV cache")
+def test_whole_sequences_share_what_the_weights_leave(model, card, receipt):
+    """The room beside the weights holds whole sequences: one more than they are would not fit."""
+    room = card.memory - HELD_BACK - 2 * sizes.n_parameters(model)
+    for n in sizes.contexts(model)[1:]:
+        k = whole_sequences(model, room, n)
+        at_most(k * sizes.cache_bytes(model, n), max(room, 0), f"bytes of {k} sequences of {n}")
+        same((k + 1) * sizes.cache_bytes(model, n) > room, True, "one more is too many")
+    receipt(budget_table(model, card))
+
+
+def rate_table(s, card):
+    """The floor under one sequence's decode step: its active matrices, its cache, and its arithmetic."""
+    rows = []
+    for n in sizes.contexts(s):
+        weights, cache = 2 * sizes.matmul_parameters(s), sizes.cache_bytes(s, n)
+        floor = step_floor(s, card, n)
+        math = sizes.decode_flops(s, n) / card.compute
+        rows.append((n, amount(weights), amount(cache), f"{1e3 * floor:.3g} ms", f"{1 / floor:.1f}",
+                     f"{100 * math / floor:.1f}%"))  # fmt: skip
+    columns = (
+        "tokens before",
+        "matrices read",
+        "cache read",
+        "at least",
+        "tokens/s at most",
+        "of it computing",
+    )
+    note = "As if it fit on one card. A batch meets more experts than one sequence." if s.experts else ""
+    return Table(f"Decoding {s.name} in 16 bits on a {card.name}, one sequence", columns, tuple(rows), note)
+
+
+def step_floor(s, card, n):
+    return seconds(card, sizes.decode_flops(s, n), sizes.step_bytes(s, n))
+
+
+@claim("serving.model-decode-rate", needs=None, source="refresher §6; whiteboard, One block")
+def test_any_model_decodes_more_slowly_behind_a_longer_context(model, card, receipt):
+    """A step reads the matrices that its token meets and the whole cache, and takes at least that long."""
+    lengths = sizes.contexts(model)
+    floors = [step_floor(model, card, n) for n in lengths]
+    for n, floor in zip(lengths, floors, strict=True):
+        matrices = sizes.step_bytes(model, n) - sizes.cache_bytes(model, n)
+        at_most(matrices, 2 * sizes.n_parameters(model, active=True), "bytes of the matrices it meets")
+        at_least(
+            floor * card.bandwidth, (1 - 1e-9) * sizes.step_bytes(model, n), "bytes that the floor allows"
+        )
+    same(floors, sorted(floors), "floors in the order of their contexts")
+    receipt(rate_table(model, card))
+
+
 @pytest.mark.receipts("serving")
 def test_receipts(receipt):
     import refimpl
@@ -502,4 +627,6 @@ def test_receipts(receipt):
         cards_table(),
         roofline_table(),
         step_table(reference),
+        *(model_cache_table(configs.read(name)) for name in ANY),
+        *(table(configs.read(name), H100) for name in ANY for table in (budget_table, rate_table)),
     )

@@ -20,15 +20,18 @@ from harness import (
     between,
     claim,
     close,
+    configs,
     gradients,
     measure,
     noise,
     probe,
     same,
+    sizes,
 )  # fmt: skip
 from harness.checks import exact64
 from refimpl import LLAMA_3_8B, cost
 from refimpl.attention import attention
+from refimpl.hardware import H100
 from refimpl.norm import widen
 
 N = cost.n_parameters(LLAMA_3_8B)  # 8,030,261,248
@@ -644,7 +647,7 @@ def test_logits_of_a_sequence_outweigh_its_checkpoints(impl, receipt):
 @claim(
     "training.one-pass-is-n-passes",
     needs="Transformer",
-    through=("attention",),
+    through=("attention", "rope", "rms_norm", "feed_forward"),
     source="refresher §1, §13; whiteboard, Which mask makes it a chat model",
 )
 def test_one_pass_grades_what_n_passes_grade(build, draw, dtype):
@@ -986,6 +989,69 @@ def test_copying_a_pattern_takes_two_layers(draw, n_layers, run):
         at_least(loss, 1.5, "one layer's loss in the repeat, in nats")
 
 
+# --- any model ------------------------------------------------------------------------------------------
+
+# Models on which the tables of any model are locked: windows and tied tables, then latents and experts.
+ANY = ("gemma-2-9b", "deepseek-v3")
+STATE = {
+    "bf16 weights": 2,
+    "bf16 gradients": 2,
+    "fp32 master copy": 4,
+    "Adam moment m": 4,
+    "Adam moment v": 4,
+}
+
+
+def middle(s, sparse):
+    """Columns of one layer's feed-forward that one token meets."""
+    e = s.experts
+    return e.top_k * e.d_ff + e.d_ff_shared if e and sparse else s.d_ff
+
+
+def bill_table(s, card):
+    """What training a model holds: state for every weight, and one sequence's activations."""
+    everything, tables, n = sizes.n_parameters(s), sizes.parameters(s), min(4096, s.n_positions or 4096)
+    rows = [
+        (what, f"{each} B x {everything:,}", f"{each * everything / GB:.2f} GB")
+        for what, each in STATE.items()
+    ]
+    state = sum(STATE.values()) * everything
+    rows.append(("state", f"16 B x {everything:,}", f"{state / GB:.2f} GB"))
+    rows.append(
+        (
+            f"cards of {card.name} for the state",
+            "3 GB of each held back",
+            f"{-(-state // (card.memory - 3e9)):.0f}",
+        )
+    )
+    if s.experts:
+        share = f"{100 * tables['experts'] / everything:.1f}%"
+        rows.append(("of it for experts", "all of them, whoever is chosen", share))
+    kept = 4 if s.ffn_matrices == 3 else 2
+    middles = sum(k * middle(s, sparse) for sparse, k in s.kinds.items())
+    rows += [
+        ("inputs of all blocks", f"{n:,} tokens, bf16", f"{2 * n * s.d_model * s.n_layers / GB:.2f} GB"),
+        ("feed-forward middles", f"{kept} a block, bf16", f"{2 * kept * n * middles / GB:.2f} GB"),
+        ("logits", "fp32", f"{4 * n * s.n_vocab / GB:.2f} GB"),
+        ("FLOPs a token", "3 passes, causal", f"{3 * sizes.prefill_flops(s, n) / n / 1e9:.1f} G"),
+        ("6N (document)", "all N parameters", f"{6 * everything / 1e9:.1f} G"),
+    ]  # fmt: skip
+    return Table(f"Training {s.name}", ("what", "how", "takes"), tuple(rows), "; ".join(s.notes))
+
+
+@claim("training.model-state", needs=None, source="refresher, short version, §6")
+def test_training_any_model_holds_state_for_weights_no_token_meets(model, card, receipt):
+    """Training holds 16 bytes for each weight, met or not, and computes with those that a token meets."""
+    everything, met = sizes.n_parameters(model), sizes.n_parameters(model, active=True)
+    same(sum(STATE.values()) / STATE["bf16 weights"], 8.0, "state over the weights")
+    same(met == everything, model.experts is None, "a token meets all weights, unless there are experts")
+    flops = 3 * sizes.prefill_flops(model, 1)
+    # A token alone scores itself, next to nothing; tied tables and biases are the rest.
+    at_least(flops, 6 * sizes.matmul_parameters(model), "FLOPs of a token there and back")
+    at_most(sizes.matmul_parameters(model), met, "weights that multiply a token, of those it meets")
+    receipt(bill_table(model, card))
+
+
 # --- receipts --------------------------------------------------------------------------------------------
 
 
@@ -1008,4 +1074,5 @@ def test_receipts(receipt, draw):
         recompute_table(),
         logits_table(reference_on_meta),
         parallel_receipt(parallel_table(built, draw.of("training.what-runs-in-parallel"))),
+        *(bill_table(configs.read(name), H100) for name in ANY),
     )
