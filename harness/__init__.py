@@ -1,6 +1,6 @@
 """What turns tests into verdicts. The spec's own vocabulary is imported from here."""
 
-from harness import formula, measure, probe
+from harness import configs, formula, measure, probe, sizes
 from harness.budget import agrees, bound
 from harness.checks import at_least, at_most, between, close, gradients, same
 from harness.claims import claim
@@ -9,5 +9,5 @@ from harness.receipts import Table, noise
 
 __all__ = [
     "SMALL", "Draw", "Table", "agrees", "at_least", "at_most", "between", "bound", "claim", "close",
-    "formula", "gradients", "measure", "noise", "probe", "same",
+    "configs", "formula", "gradients", "measure", "noise", "probe", "same", "sizes",
 ]  # fmt: skip

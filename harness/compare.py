@@ -14,7 +14,7 @@ from harness.load import Unusable
 from harness.runs import FAILING, Line, Run, figures, read, where
 from harness.verdicts import HOLDS, KNOWN, NOT_OFFERED, Key
 
-FIELDS = {1: "impl", 2: "device", 3: "dtype"}
+FIELDS = {1: "implementation", 2: "device", 3: "dtype"}
 NOWHERE = ("", "meta")  # verdicts reached on no device and in no dtype
 KINDS = (
     "newly breaks",
@@ -26,23 +26,30 @@ KINDS = (
 )
 
 
-def tolerance(line: Line) -> float | None:
-    """How far a figure may be off, as its expectation says it: "1.5 within 0.01", or "1.4 to 1.6"."""
+def expectation(line: Line) -> tuple[float, float] | None:
+    """(figure, how far it may be off), from "1.5 within 0.01" or "1.4 to 1.6"."""
     said = str(line["expected"])
-    within = re.search(r"within ([-+.\de]+)$", said)
-    band = re.fullmatch(r"([-+.\de]+) to ([-+.\de]+)", said)
+    within = re.fullmatch(r"(\S+) within (\S+)", said)
+    band = re.fullmatch(r"(\S+) to (\S+)", said)
     try:
-        return float(within[1]) if within else (float(band[2]) - float(band[1])) / 2 if band else None
+        if within:
+            return float(within[1]), float(within[2])
+        return (
+            ((float(band[1]) + float(band[2])) / 2, (float(band[2]) - float(band[1])) / 2) if band else None
+        )
     except ValueError:
         return None
 
 
 def moved(before: Line, after: Line) -> bool:
-    """Whether the deciding figure, the same in both, moved by more than what it may be off."""
+    """Whether the deciding figure, expected to be the same in both, moved by more than it may be off."""
     a, b = before["measured"], after["measured"]
-    numbers = all(isinstance(x, int | float) and isfinite(x) for x in (a, b))
-    allowed = [t for t in map(tolerance, (before, after)) if t is not None]
-    return bool(before["what"] == after["what"] and numbers and allowed and abs(a - b) > max(allowed))
+    wanted, now_wanted = expectation(before), expectation(after)
+    if wanted is None or now_wanted is None or before["what"] != after["what"]:
+        return False
+    allowed = max(wanted[1], now_wanted[1])
+    same = abs(wanted[0] - now_wanted[0]) <= allowed
+    return same and all(isinstance(x, int | float) and isfinite(x) for x in (a, b)) and abs(a - b) > allowed
 
 
 def change(before: Line, after: Line) -> str:
@@ -107,7 +114,8 @@ def changes(a: Run, both: list[tuple[Line, Line]], only: list[Line]) -> dict[str
     for old, new in both:
         kind = change(old, new)
         if kind:
-            found[kind].append(shown(old, new))
+            offer = kind in ("no longer offered", "offered now")
+            found[kind].append([heading(new, old["verdict"])] if offer else shown(old, new))
     for new in only:
         if new["verdict"] in FAILING and new["claim"] not in a.claims:
             found["newly breaks"].append([heading(new, "a new claim"), *side("is", new)])
@@ -115,12 +123,13 @@ def changes(a: Run, both: list[tuple[Line, Line]], only: list[Line]) -> dict[str
 
 
 def differences(a: Run, b: Run) -> list[str]:
-    """How the runs themselves differ: versions, devices, names."""
+    """How the runs themselves differ: names, devices, versions."""
     said = [f"{FIELDS[at]} {old} -> {new}" for (at, new), old in renamed(a, b).items() if old != new]
-    for name in ("versions", "devices"):
-        old, new = a.header[name], b.header[name]
-        said += [f"{key} {old.get(key, 'none')} -> {new.get(key, 'none')}"
-                 for key in {**old, **new} if old.get(key) != new.get(key)]  # fmt: skip
+    then, now = (", ".join(f"{k} ({v})" for k, v in run.header["devices"].items()) for run in (a, b))
+    said += [f"devices {then} -> {now}"] if then != now else []
+    old, new = a.header["versions"], b.header["versions"]
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    said += [f"{name} {old.get(name, 'none')} -> {new.get(name, 'none')}" for name in names]
     return [f"  {line}" for line in said]
 
 

@@ -224,9 +224,7 @@ def architecture(f: Fields, kind: str, name: str) -> Sizes:
     latent = latents(f) if kind.startswith("deepseek_v") else None
     d_head = latent.d_nope + latent.d_rope if latent else head_width(f, kind, d_model, n_heads)
     experts, sparse = routed(f, kind, n_layers)
-    wide = 4 * d_model if kind in ("gpt2", "falcon", "bloom") else None
-    if kind == "mpt":
-        wide = f.size("expansion_ratio", 4, most=1024) * d_model
+    wide = 4 * d_model if kind in ("gpt2", "falcon", "bloom", "mpt") else None
     made = Sizes(
         name=name, model_type=kind, n_vocab=f.size("vocab_size"), d_model=d_model, n_layers=n_layers,
         n_heads=n_heads, n_kv_heads=n_kv_heads, d_head=d_head,
@@ -343,14 +341,15 @@ def extras(f: Fields, kind: str) -> dict[str, Any]:
         ):
             raise f.wrong("attn_config", "an object whose attn_type is 'multihead_attention'")
         f.one_of("no_bias", True, True)
+        f.one_of("expansion_ratio", 4, 4)
         return {"ffn_matrices": 2}
     if kind == "phi":
         return plain | everywhere | {"head_bias": True, "norms_per_block": 1}
     if kind == "gpt_neox":
         return plain | {"qkv_bias": bias, "o_bias": bias, "ffn_bias": True}
     if kind == "falcon":
-        both = f.flag("new_decoder_architecture") and f.size("num_ln_in_parallel_attn", 2) == 2
-        one = (f.flag("new_decoder_architecture") or f.flag("parallel_attn", True)) and not both
+        n_norms = f.size("num_ln_in_parallel_attn", 2 if f.flag("new_decoder_architecture") else 1, most=2)
+        one = f.flag("parallel_attn", True) and n_norms == 1
         biases = dict.fromkeys(everywhere, f.flag("bias"))
         return plain | biases | {"norms_per_block": 1 if one else 2}
     if kind == "stablelm":
@@ -370,3 +369,8 @@ def extras(f: Fields, kind: str) -> dict[str, Any]:
     if kind == "olmo2":
         own["qk_norm"] = "full"
     return own
+
+
+def collection() -> list[Sizes]:
+    """All published models."""
+    return [from_dict(entry["config"], name, name) for name, entry in published().items()]

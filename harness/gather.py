@@ -54,6 +54,8 @@ class Verdicts:
             "seed": option.seed,
             "seeds": option.seeds,
             "keyword": option.keyword,
+            "config": option.config or [],
+            "card": option.card,
         }
         devices = {name: device_name(name) for name in run.devices}
         rests_on = {impl.label: impl.docstring for impl in run.impls}
@@ -113,7 +115,8 @@ class Verdicts:
         """Whether anything breaks or errs, or nothing was offered by any implementation."""
         found = self.verdicts.values()
         judging = [verdict for verdict in found if verdict.key[1]]
-        nothing = judging and not any(verdict.judged for verdict in judging)
+        sizing = self.config.stash[SETUP].sizing  # a model beyond the interface is sized all the same
+        nothing = judging and not sizing and not any(verdict.judged for verdict in judging)
         declined = strict(self.config) and any(v.cases and len(v.judged) < len(v.cases) for v in found)
         return bool(self.other_failures or nothing or declined or any(verdict.fails for verdict in found))
 

@@ -10,12 +10,12 @@ SHOWN, LONG = 40, 300  # broken claims an implementation, characters of one cell
 
 
 def text(value: object) -> str:
-    """Words from outside: no markup, mention, link or line break of theirs is one on the page."""
+    """Words from outside: no markup, link, mention or line break of theirs is one on the page."""
     said = " ".join(str(value).split())
     said = said if len(said) <= LONG else said[: LONG - 1] + "…"
-    for char in "&<>":
-        said = said.replace(char, {"&": "&amp;", "<": "&lt;", ">": "&gt;"}[char])
-    return "".join(f"&#{ord(char)};" if char in "\\`*_{}[]()#|!@~:$" else char for char in said)
+    said = "".join(f"&#{ord(char)};" if char in "\\`*_{}[]()|!~$&<>" else char for char in said)
+    said = said.replace("://", "&#58;//").replace("www.", "www&#46;")
+    return said.replace("@", "@\u200b").replace("#", "#\u200b").replace("&#\u200b", "&#")
 
 
 def row(*cells: str) -> str:
@@ -50,7 +50,7 @@ def what_ran(run: Run) -> str:
     devices = ", ".join(f"{name} ({maker})" for name, maker in run.header["devices"].items())
     versions = ", ".join(f"{name} {version}" for name, version in run.header["versions"].items())
     said = f"{run.header['started']}, on {devices}, with {versions}, exit status {run.footer['exit_status']}"
-    return f"{text(said)}"
+    return text(said)
 
 
 def broken(impl: str, found: list[tuple[Run, Line]]) -> list[str]:

@@ -223,7 +223,7 @@ def cited(found: Found) -> Html | None:
         for id, c in found.claims.items()
         if c["status"] == "cited"
     ]
-    title = f"{len(items)} statements that rest on literature: cited, not tested"
+    title = f"Cited from literature, not tested: {len(items)}"
     return folded(title, tag("ul", items), id="cited") if items else None
 
 

@@ -15,13 +15,14 @@ from harness.claims import Claim, clash, read
 from harness.gather import SETUP, SUMMARY, Verdicts, cited, restored
 from harness.inputs import Draw
 from harness.load import DTYPES, Unusable
-from harness.options import setup, strict
+from harness.options import concerned, setup, strict
 from harness.outcome import CALLED, outcome, words
 from harness.receipts import Receipt, Table
 from harness.select import CLAIM, Subject, leaves_out, misplaced, select, stray, subject_of, subjects
 from harness.tested import Model, Tested
 from harness.verdicts import HOLDS, KNOWN, NOT_OFFERED
 from refimpl.config import ModelConfig
+from refimpl.hardware import Card
 
 N_CASES = pytest.StashKey[int]()
 THREADS = pytest.StashKey[int]()
@@ -47,6 +48,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--verdicts", metavar="PATH.jsonl", help="write the verdicts as JSON lines")
     add("--report", action="append", metavar="PATH.html|PATH.md",
         help="write a page, or a Markdown summary; repeatable")  # fmt: skip
+    add("--config", action="append", metavar="PATH|NAME",
+        help="size this model alone: a config.json, or a published model's name; repeatable")  # fmt: skip
+    add("--card", default="h100-80gb", metavar="NAME|memory=..,bandwidth=..,flops=..",
+        help="the accelerator to size for: a100-80gb, h100-80gb (default), h200, or your own")  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,6 +62,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[SETUP] = setup(config)
     except Unusable as error:
         raise pytest.UsageError(str(error)) from None
+    if config.stash[SETUP].sizing:
+        config.option.receipts = True
+        if not hasattr(config, "workerinput"):
+            notes = [f"{model}: {note}" for model in config.stash[SETUP].models for note in model.notes]
+            for note in notes:
+                config.issue_config_time_warning(pytest.PytestConfigWarning(note), stacklevel=2)
     config.stash[THREADS] = torch.get_num_threads()
     torch.set_num_threads(1)  # tiny tensors run several times faster
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -85,9 +96,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marks = list(metafunc.definition.iter_markers("claim"))
     if marks:
-        found = subjects(read_claim(metafunc.function, marks), metafunc.config.stash[SETUP])
+        made = read_claim(metafunc.function, marks)
+        found = subjects(made, metafunc.config.stash[SETUP])
         if found:
             metafunc.parametrize("subject", found, ids=str, indirect=True)
+        if "model" in metafunc.fixturenames:
+            models = concerned(made.needs, metafunc.config.stash[SETUP])
+            metafunc.parametrize("model", models, ids=str)
 
 
 def read_claim(function: Any, marks: list[pytest.Mark]) -> Claim:
@@ -125,6 +140,10 @@ def pytest_collection_modifyitems(
     expression, config.option.keyword = config.option.keyword, ""  # it has a meaning of its own here
     yield
     select(config, items, expression)
+    if config.stash[SETUP].sizing:
+        sized = [item for item in items if "model" in getattr(item, "callspec", NO_CASE).params]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(sized)])
+        items[:] = sized
     summary: dict[str, Any] = {"claims": {}, "not_offered": []}
     kept = []
     for item in items:
@@ -180,6 +199,12 @@ def impl(request: pytest.FixtureRequest, subject: Subject) -> Tested:
 def device(subject: Subject | None) -> str:
     """The tested device's name; "cpu" where nothing is tested."""
     return subject.device if subject and subject.device else "cpu"
+
+
+@pytest.fixture
+def card(request: pytest.FixtureRequest) -> Card:
+    """The accelerator that models are sized for."""
+    return request.config.stash[SETUP].card
 
 
 @pytest.fixture

@@ -89,6 +89,14 @@ class Sizes:
         return Counter(self.sparse)
 
 
+CONTEXTS = (1, 1024, 8192, 32768, 131072)
+
+
+def contexts(s: Sizes) -> tuple[int, ...]:
+    """Numbers of tokens to size for: no more than a learned table of positions has rows."""
+    return tuple(n for n in CONTEXTS if n <= (s.n_positions or n))
+
+
 # --- parameters ----------------------------------------------------------------------------------------
 
 

@@ -84,12 +84,22 @@ def test_a_change_of_verdict_has_a_name_and_only_a_new_break_fails(file, capsys,
         ({"measured": 1.015, "what": "another element"}, False),
         ({"measured": float("nan")}, False),
         ({"measured": "equal"}, False),
-        ({"measured": 1.4, "expected": "1.0 to 3.0"}, False),
-        ({"measured": 1.4, "expected": "1.0 to 1.6"}, True),
+        ({"measured": 1.5, "expected": "1.5 within 0.01"}, False),
     ],
 )
 def test_a_figure_that_moves_by_more_than_its_tolerance_is_named(file, capsys, after, moves):
     assert compare.main([file("a", verdict_line("holds")), file("b", verdict_line("holds", **after))]) == 0
+    assert ("moved by more" in capsys.readouterr().out) == moves
+
+
+@pytest.mark.parametrize("now, moves", [(1.4, False), (1.9, True)])
+def test_a_figure_in_a_band_may_move_by_half_its_width(file, capsys, now, moves):
+    band = {"expected": "1.0 to 2.0", "measured": 1.2}
+    files = (
+        file("a", verdict_line("holds", **band)),
+        file("b", verdict_line("holds", **band | {"measured": now})),
+    )
+    assert compare.main(list(files)) == 0
     assert ("moved by more" in capsys.readouterr().out) == moves
 
 

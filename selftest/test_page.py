@@ -172,7 +172,7 @@ def test_a_hostile_implementation_stays_text(toy):
     assert NASTY_FILE in words
     assert NASTY in words
     summary = read(toy, "out.md")
-    for markup_of_theirs in ("<img", "<script", "](//", " @you", "`"):
+    for markup_of_theirs in ("<img", "<script", "](", "@you", "`"):
         assert markup_of_theirs not in summary
 
 
@@ -184,7 +184,7 @@ def test_a_cited_statement_is_listed_apart_and_never_counted(toy):
     (toy.pytester.path / "more.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert page.main(["out.html", "more.jsonl"]) == 0
     words = " ".join(closed(read(toy)).texts)
-    assert "1 statements that rest on literature: cited, not tested" in words
+    assert re.search(r"Cited from literature, not tested: \d+", words)
     assert "Others say so." in words
     assert "6 claims." in words
 
