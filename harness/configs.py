@@ -6,6 +6,7 @@ runs. What a family's own reader fills in where a config leaves a field out is f
 
 import difflib
 import json
+import os.path
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "smollm3": {"tie_word_embeddings": True, "num_key_value_heads": 4},
 }
 
+# Text models that go by the name of a larger one, or by another.
+SAME_TEXT_MODEL = {
+    "gemma3": "gemma3_text", "qwen2_vl": "qwen2", "qwen2_vl_text": "qwen2", "qwen2_5_vl": "qwen2",
+    "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3", "qwen3_vl_moe_text": "qwen3_moe",
+}  # fmt: skip
+
 # Signs that a model of an unknown type is no Llama, however its other fields are called.
 FOREIGN = (
     "num_local_experts", "num_experts", "n_routed_experts", "moe_intermediate_size", "kv_lora_rank",
@@ -66,7 +73,8 @@ FOREIGN = (
     "state_size", "mamba_d_state", "ssm_cfg", "conv_kernel", "linear_num_key_heads", "attention_hidden_size",
     "hybrid_override_pattern", "block_types", "attn_layer_period", "multi_query", "use_qk_norm", "qk_norm",
     "qk_layernorm", "use_parallel_residual", "parallel_attn", "num_kv_shared_layers", "layer_norm_eps",
-    "layer_norm_epsilon", "norm_epsilon",
+    "layer_norm_epsilon", "norm_epsilon", "bias", "use_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias",
+    "add_bias_linear", "attention_out_bias",
 )  # fmt: skip
 
 
@@ -85,9 +93,9 @@ class Fields:
         return self.values[found] if found in self.values else self.defaults.get(name)
 
     def wrong(self, name: str, expected: str) -> Unusable:
-        came = self.get(name)
-        said = "is missing" if came is None else f"is {shorten(came)}"
-        return Unusable(f"{self.where}: {self.named(name)} {said}; expected {expected}")
+        named = self.named(name)
+        said = f"is {shorten(self.values[named])}" if named in self.values else "is missing"
+        return Unusable(f"{self.where}: {named} {said}; expected {expected}")
 
     def size(self, name: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
         """An integer from least to most; without a default it has to be there."""
@@ -140,14 +148,14 @@ def read(spec: str) -> Sizes:
     if spec in known:
         return from_dict(known[spec]["config"], spec, f"--config={spec}")
     path, where = Path(spec), f"--config={spec}"
-    if path.is_dir():
+    if os.path.isdir(path):
         raise Unusable(f"{where} is a folder; give the config.json in it")
-    if not path.is_file():
+    if not os.path.isfile(path):  # where Path.is_file raises, for a name too long, this says no
         near = difflib.get_close_matches(spec.lower(), known, n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else f", such as {', '.join(list(known)[9:12])}"
         raise Unusable(f"{where}: no such file; give a config.json or a published model's name{hint}")
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise Unusable(f"{where}: {error.strerror}; give a config.json that can be read") from None
     except (ValueError, RecursionError) as error:
@@ -174,16 +182,20 @@ def from_dict(values: dict[str, Any], name: str, where: str) -> Sizes:
         outer = {k: v for k, v in values.items() if k in ("tie_word_embeddings", "model_type")}
         values = outer | values["text_config"]
         where += " (text_config)"
+    elif "vision_config" in values:
+        notes.append("the text model only")
     kind = values.get("model_type")
     if kind is not None and not isinstance(kind, str):
         raise Fields(where, values, {}).wrong("model_type", "a family's name, such as 'llama'")
-    kind = {"gemma3": "gemma3_text"}.get(kind or "", kind or "")
+    kind = SAME_TEXT_MODEL.get(kind or "", kind or "")
     fields = Fields(where, values, FAMILIES.get(kind, {}))
     if kind not in FAMILIES:
         llama_shaped(fields, kind)
         notes.append(
             f"model_type {kind or 'not given'}: read as Llama-shaped, for want of a reader of its own"
         )
+        if fields.get("sliding_window") and fields.get("layer_types") is None:
+            notes.append("sliding_window is left out: nothing says which layers have one")
     if fields.get("num_nextn_predict_layers"):
         notes.append("without its module for predicting several tokens")
     return replace(architecture(fields, kind, name), notes=tuple(notes))
@@ -285,6 +297,8 @@ def windows(f: Fields, kind: str, n_layers: int) -> tuple[int, ...]:
     elif kind in ("mistral", "mixtral", "phi3"):
         sliding = [f.get("sliding_window") is not None] * n_layers
     elif f.flag("use_sliding_window"):
+        if kind not in ("qwen2", "qwen3"):
+            raise f.wrong("layer_types", "a list that says which layers use_sliding_window is about")
         start = f.size("max_window_layers", 28, least=0)
         sliding = [i >= start and f.get("sliding_window") is not None for i in range(n_layers)]
     else:

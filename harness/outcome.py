@@ -90,6 +90,7 @@ def command(item: pytest.Item) -> str:
     if subject.dtype and not item.stash[CLAIM].dtypes:
         parts.append(f"--dtype={subject.dtype}")
     parts += [f"--config={spec}" for spec in option.config or []]
+    parts += [f"--card={option.card}"] if option.config else []
     drawn = item.funcargs.get("draw") if isinstance(item, pytest.Function) else None
     seed = getattr(drawn, "seed", option.seed)
     return " ".join([*parts, *([f"--seed={seed}"] if seed else [])])

@@ -1,5 +1,6 @@
 """The pytest plugin: options, fixtures, and the hooks that turn tests into verdicts."""
 
+import gc
 import json
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -26,6 +27,7 @@ from refimpl.hardware import Card
 
 N_CASES = pytest.StashKey[int]()
 THREADS = pytest.StashKey[int]()
+COLLECTOR = pytest.StashKey[tuple[int, int, int]]()
 
 
 # --- options -----------------------------------------------------------------------------------------
@@ -68,6 +70,10 @@ def pytest_configure(config: pytest.Config) -> None:
             notes = [f"{model}: {note}" for model in config.stash[SETUP].models for note in model.notes]
             for note in notes:
                 config.issue_config_time_warning(pytest.PytestConfigWarning(note), stacklevel=2)
+    if not gc.get_freeze_count():  # a run inside a run leaves that to the outer one
+        config.stash[COLLECTOR] = gc.get_threshold()
+        gc.freeze()  # all of torch is no garbage, and looking through it for some takes seconds
+        gc.set_threshold(20_000)
     config.stash[THREADS] = torch.get_num_threads()
     torch.set_num_threads(1)  # tiny tensors run several times faster
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -83,6 +89,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if THREADS in config.stash:
         torch.set_num_threads(config.stash[THREADS])
+    if COLLECTOR in config.stash:
+        gc.set_threshold(*config.stash[COLLECTOR])
+        gc.freeze()  # pytest ends with several full collections
 
 
 # --- collection --------------------------------------------------------------------------------------

@@ -88,6 +88,11 @@ class Sizes:
         """How many layers have experts (True) and how many are dense (False)."""
         return Counter(self.sparse)
 
+    @property
+    def reach(self) -> Counter[int]:
+        """How many layers have each window; 0 is none."""
+        return Counter(self.windows)
+
 
 CONTEXTS = (1, 1024, 8192, 32768, 131072)
 
@@ -224,7 +229,7 @@ def pairs(n: int, window: int) -> int:
 def prefill_flops(s: Sizes, n: int, causal: bool = True) -> int:
     """One pass over n tokens; with causal only what is seen is scored, otherwise the whole square."""
     a_pair = 2 * s.n_heads * (s.d_head + s.d_value)
-    seen = sum(pairs(n, w) if causal else n * n for w in s.windows)
+    seen = sum(k * (pairs(n, w) if causal else n * n) for w, k in s.reach.items())
     return 2 * matmul_parameters(s) * n + a_pair * seen
 
 
@@ -232,7 +237,7 @@ def decode_flops(s: Sizes, n: int) -> int:
     """One more token, the n-th. With latents the projections are absorbed, and scores read the latents."""
     z = s.latent
     a_pair = 2 * s.n_heads * (2 * z.kv_rank + z.d_rope if z else s.d_head + s.d_value)
-    return 2 * matmul_parameters(s) + a_pair * sum(min(n, w or n) for w in s.windows)
+    return 2 * matmul_parameters(s) + a_pair * sum(k * min(n, w or n) for w, k in s.reach.items())
 
 
 # --- bytes ---------------------------------------------------------------------------------------------
@@ -245,7 +250,7 @@ def cached_numbers(s: Sizes) -> int:
 
 def cache_bytes(s: Sizes, n: int, bytes_per_number: int = 2, windowed: bool = True) -> int:
     """The cache of n tokens; windowed, a layer with a window holds no more tokens than it sees."""
-    held = sum(min(n, w) if w and windowed else n for w in s.windows)
+    held = sum(k * (min(n, w) if w and windowed else n) for w, k in s.reach.items())
     return held * cached_numbers(s) * bytes_per_number
 
 

@@ -5,7 +5,12 @@ The answers are right and the cache is n_heads / n_kv_heads times too large: wha
 
 import refimpl
 
-MUST_BREAK = ("serving.cache-bytes", "serving.cache-by-kv-heads", "serving.cache-in-16-bit")
+MUST_BREAK = (
+    "serving.cache-bytes",
+    "serving.cache-by-kv-heads",
+    "serving.model-cache-as-built",
+    "serving.cache-in-16-bit",
+)
 
 
 class Cache(refimpl.Cache):

@@ -6,7 +6,7 @@ and nobody casts them back before they are cached.
 
 import refimpl
 
-MUST_BREAK = ("serving.cache-in-16-bit", "serving.cache-by-kv-heads")
+MUST_BREAK = ("serving.cache-in-16-bit", "serving.cache-by-kv-heads", "serving.model-cache-as-built")
 
 
 class Cache(refimpl.Cache):

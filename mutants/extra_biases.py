@@ -7,7 +7,7 @@ from torch import nn
 
 import refimpl
 
-MUST_BREAK = ("cost.whole-model-parameters", "cost.llama-2-7b-parameters")
+MUST_BREAK = ("cost.whole-model-parameters", "cost.model-as-built", "cost.llama-2-7b-parameters")
 
 
 class Transformer(refimpl.Transformer):

@@ -4,7 +4,12 @@ from torch import nn
 
 import refimpl
 
-MUST_BREAK = ("cost.whole-model-parameters", "cost.llama-2-7b-parameters", "cost.rule-of-twelve")
+MUST_BREAK = (
+    "cost.whole-model-parameters",
+    "cost.model-as-built",
+    "cost.llama-2-7b-parameters",
+    "cost.rule-of-twelve",
+)
 
 
 class Transformer(refimpl.Transformer):

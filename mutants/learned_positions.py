@@ -8,7 +8,12 @@ from torch import nn
 
 import refimpl
 
-MUST_BREAK = ("cost.whole-model-parameters", "cost.llama-2-7b-parameters", "serving.step-reads-weights-once")
+MUST_BREAK = (
+    "cost.whole-model-parameters",
+    "cost.model-as-built",
+    "cost.llama-2-7b-parameters",
+    "serving.step-reads-weights-once",
+)
 
 
 class Transformer(refimpl.Transformer):

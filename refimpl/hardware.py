@@ -1,4 +1,4 @@
-"""Two accelerators as their maker describes them, and what follows by division: rooflines and room."""
+"""Accelerators as their maker describes them, and what follows by division: rooflines and room."""
 
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ A100 = Card("A100 80GB", "SXM", 80e9, 2.039e12, 312e12, "NVIDIA A100 80GB datash
 A100_PCIE = Card("A100 80GB", "PCIe", 80e9, 1.935e12, 312e12, "NVIDIA A100 80GB datasheet, 2021")
 H100 = Card("H100 80GB", "SXM", 80e9, 3.35e12, 989.4e12, "NVIDIA H100 architecture white paper, 2022")
 H100_PCIE = Card("H100 80GB", "PCIe", 80e9, 2.0e12, 756e12, "NVIDIA H100 PCIe datasheet, 2022")
+H200 = Card("H200 141GB", "SXM", 141e9, 4.8e12, 989.4e12, "NVIDIA H200 datasheet, 2024")
 CARDS = (A100, A100_PCIE, H100, H100_PCIE)
 
 # What is left of 80 GB after the CUDA context, workspaces and fragmentation, as the refresher budgets it,

@@ -90,10 +90,10 @@ def test_weights_weigh_their_count_times_the_width_of_the_format(impl, device, r
     with torch.no_grad():
         make(PROJECTIONS, torch.float32)(torch.zeros(1, 2, dtype=torch.int64, device=device))
     table = weights_table(make)
+    receipt(table)
     for name, _, _, bytes_each, n_bytes, document, measured in table.rows:
         same(n_bytes, 2**26 * bytes_each, f"bytes of one layer's attention matrices in {name}")
         same(measured, document, f"the same in {name}, as printed")
-    receipt(table)
 
 
 @claim("bytes.powers-of-two", needs=None, source="refresher §5, aside on bytes; whiteboard, The KV cache")

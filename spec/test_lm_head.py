@@ -292,7 +292,7 @@ def figure_table():
     five, all_words = scores.softmax(0), torch.cat((scores, torch.zeros(128251).double())).softmax(0)
     rows = tuple(
         (word, f"{float(s):+.1f}", said, f"{100 * float(a):.1f}%", f"{100 * float(b):.2f}%")
-        for word, s, said, a, b in zip(words, scores, document, five, all_words, strict=False)
+        for word, s, said, a, b in zip(words, scores, document, five, all_words[:5], strict=True)
     )
     columns = ("word", "score", "document", "of these five", "of 128,256, rest at 0")
     return Table("Scores to shares", columns, rows)

@@ -90,10 +90,10 @@ def eps_table(rms_norm, like):
 def test_output_size_falls_short_of_one_by_eps(impl, draw, dtype, receipt):
     """A row of size r comes out at r / sqrt(r^2 + eps): eps is added under the root, and is the one given."""
     table = eps_table(impl.rms_norm, draw(1))
+    receipt(table)
     for size, eps, printed, exact, measured in table.rows:
         close(measured, exact, 8 * torch.finfo(dtype).eps, f"the output for size {size} and eps {eps}")
         at_least(printed - measured, 0.02, "what the document's figure exceeds it by")
-    receipt(table)
 
 
 @claim(

@@ -284,10 +284,10 @@ def test_scores_of_random_heads_deviate_by_the_root_of_the_width(impl, draw, rec
     # 512 rows of 8 scores: the estimate's relative deviation is 4% at d_k 4 and 1.6% above, and the bands
     # are seven of these, so under 1e-9 a run.
     table = deviation_table(impl.attention, draw)
+    receipt(table)
     for d_k, root, _, measured in table.rows:
         band = 0.28 if d_k == 4 else 0.12
         between(measured / root, 1 - band, 1 + band, f"the scores' deviation over sqrt({d_k})")
-    receipt(table)
 
 
 def levels(attention, draw, d_k, scale):
@@ -391,6 +391,7 @@ def rules_table(attention, draw):
 def test_only_the_root_of_the_head_width_keeps_level_and_flatness(impl, draw, receipt):
     """Of scales 1, 1/d_k, 1/log d_k, 1/8 and roots, only 1/sqrt(d_k) keeps a level of 1.7 nats."""
     table = rules_table(impl.attention, draw)
+    receipt(table)
     found = {row[0]: row[1:] for row in table.rows}
     for at in found["1/sqrt(d_k)"]:
         between(at, 1.56, 1.9, "the entropy at 1/sqrt(d_k)")
@@ -400,7 +401,6 @@ def test_only_the_root_of_the_head_width_keeps_level_and_flatness(impl, draw, re
     flat = found["1/sqrt(32 d_k)"]
     at_most(max(flat) - min(flat), 0.02, "the range at 1/sqrt(32 d_k), as flat as the right one")
     at_least(min(flat), 2.0, "and its level")
-    receipt(table)
 
 
 @claim("scale.level-needs-independence", needs=None, source="refresher §11, Sidebar",
@@ -477,10 +477,10 @@ def test_jacobian_vanishes_as_one_weight_takes_all(impl, device, dtype, receipt)
     """As one weight p nears 1 every entry of the Jacobian falls to at most 1 - p: no gradient passes."""
     eps = torch.finfo(dtype).eps
     table = saturation_table(impl.attention, device, dtype)
+    receipt(table)
     for lead, largest, exact, measured in table.rows:
         close(measured, exact, 4 * eps, f"the largest entry at a lead of {lead}")
         at_most(measured, 1 - largest + 4 * eps, f"the largest entry at a lead of {lead}")
-    receipt(table)
 
 
 @claim(

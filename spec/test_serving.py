@@ -81,11 +81,11 @@ def test_weights_take_two_bytes_each_in_16_bit(impl, device, receipt):
     with torch.no_grad():
         make(torch.float32)(LLAMA_3_8B.but(n_layers=1))(blank(1, 2))
     table = weights_table(make)
+    receipt(table)
     sizes = {name: float(size.split()[0]) for name, _, _, size in table.rows}
     close(sizes["fp32"], 32.12, 0.01, "GB in fp32")
     close([sizes["bf16"], sizes["fp16"]], [16.06, 16.06], 0.01, "GB in bf16 and fp16")
     at_least(sizes["int4 with scales"], 4.5, "GB in int4 with its scales, more than 4.0")
-    receipt(table)
 
 
 # --- the cache ------------------------------------------------------------------------------------------
@@ -187,11 +187,11 @@ def cache_table(make):
 def test_sharing_kv_heads_divides_the_cache(impl, device, receipt):
     """8 of 32 key/value heads make the cache 4 times smaller and one makes it 32 times: 128 and 16 KiB."""
     table = cache_table(maker(impl, device))
+    receipt(table)
     found = {row[0]: row for row in table.rows}
     same([found[name][3] for name in SHARED], ["512 KiB", "128 KiB", "16 KiB"], "a token's cache")
     same([found[name][8] for name in SHARED], ["4 GiB", "1 GiB", "0.125 GiB"], "the cache of 8,192 tokens")
     same(found["MHA"][6], "2.147 GB", "4,096 tokens' 2.0 GB in decimal units")
-    receipt(table)
 
 
 # --- what fits ------------------------------------------------------------------------------------------
@@ -223,13 +223,13 @@ def concurrency_table():
 def test_room_left_by_the_weights_holds_53_sequences(receipt):
     """A 77 GB budget leaves 60.9 GB beside the weights; with 3 GB held back, 53 sequences of 8k fit."""
     table = concurrency_table()
+    receipt(table)
     found = {row[0]: row[1:] for row in table.rows}
     same(found["left for the cache"][:3], ("58 GB", "57.94 GB", "60.94 GB"), "room for the cache")
     same(found["tokens"][1], "442k", "tokens with 3 GB held back")
     same(found["sequences of 8k"][1:], ("53", "56", "59"), "sequences of 8k, not 54")
     same(found["sequences of 32k"][1:3], ("13", "14"), "sequences of 32k")
     same(found["sequences of 128k"][1:3], ("3", "3"), "sequences of 128k")
-    receipt(table)
 
 
 @claim(
@@ -289,6 +289,7 @@ def verdicts_table():
 def test_one_card_serves_an_8b_model_and_cannot_train_it(receipt):
     """One 80 GB card serves an 8B model in 4 to 16 GB and cannot hold the 128 GB of its training state."""
     table = verdicts_table()
+    receipt(table)
     found = {task: (size, fits) for task, _, size, fits in table.rows}
     same(found["bf16 inference"], ("16.1 GB", True), "bf16 inference")
     same(found["with one 8k sequence"], ("17.1 GB", True), "bf16 inference with one 8k sequence")
@@ -296,7 +297,6 @@ def test_one_card_serves_an_8b_model_and_cannot_train_it(receipt):
     same(found["training state of AdamW, 16 bytes each"], ("128.5 GB", False), "training state")
     same(found["8-bit AdamW, no master copy, 6 bytes"], ("48.2 GB", True), "8-bit AdamW: not borderline")
     same(found["8-bit AdamW and an fp32 master copy, 10 bytes"], ("80.3 GB", False), "with a master copy")
-    receipt(table)
 
 
 # --- how fast it generates ------------------------------------------------------------------------------
@@ -378,6 +378,7 @@ def test_batch_reads_each_weight_once_for_all_its_rows(impl, device, batch):
 def test_tokens_in_a_pass_decide_what_binds(impl, device, receipt):
     """A pass does about one FLOP a byte of 16-bit weights for each token in it, prompt or batch alike."""
     table = intensity_table(maker(impl, device))
+    receipt(table)
     found = {row[0]: row[1:] for row in table.rows}
     for what, (tokens, _, _, intensity, _, _) in found.items():
         # Scores come on top, 4 n^2 d, and need no weights: at 1,000 tokens some 4% more. The embedding's
@@ -387,7 +388,6 @@ def test_tokens_in_a_pass_decide_what_binds(impl, device, receipt):
     same(found["prompt of 1,000"][-2:], ("compute", "compute"), "what a prompt of 1,000 waits for")
     same(found["prompt of 100"][-2:], ("memory", "memory"), "what a short prompt waits for")
     same(found["decode, batch 512"][-2:], ("compute", "compute"), "what a large batch waits for")
-    receipt(table)
 
 
 def roofline_table():
@@ -433,6 +433,7 @@ def cards_table():
 def test_bandwidth_sets_the_pace_of_decoding(receipt):
     """At batch 1 a card could compute 153 to 296 tokens while it reads the weights for one."""
     table = roofline_table()
+    receipt(table, cards_table())
     found = {row[0]: (row[2], row[4], row[6]) for row in table.rows}
     same(found["A100 80GB SXM"], ("19,427", "127", "153x"), "an A100")
     same(found["H100 80GB SXM"], ("61,604", "209", "295x"), "an H100")
@@ -444,7 +445,6 @@ def test_bandwidth_sets_the_pace_of_decoding(receipt):
         close(floor / math, H100.ridge, 1e-9 * H100.ridge, "the gap against the card's FLOPs a byte")
         close(math / floor, 0.00339, 1e-5, "the part of the time that it computes: 0.3%")
     close(1e3 * seconds(H100, 2 * n, WEIGHTS), 4.79, 0.01, "ms for Llama-3-8B's weights to come in")
-    receipt(table, cards_table())
 
 
 @claim("serving.gap-widens", needs=None, source="refresher §6")
@@ -481,12 +481,12 @@ def step_table(make):
 def test_cache_adds_to_the_bytes_of_a_step(impl, device, receipt):
     """A decode step reads the weights and all of the cache, so it slows down as the context grows."""
     table = step_table(maker(impl, device))
+    receipt(table)
     found = {row[:2]: row[4:] for row in table.rows}
     same(found["7B, MHA", 4096][0], "16%", "the cache of 4,096 tokens against the weights")
     same(found["7B, MHA", 32768][0], "130%", "the cache of 32,768 tokens against the weights")
     speeds = [int(found["8B, GQA", n][1]) for n in (0, 8192, 131072)]
     same(speeds, [223, 208, 104], "tokens a second on an H100 after 0, 8,192 and 131,072 tokens")
-    receipt(table)
 
 
 # --- any model ------------------------------------------------------------------------------------------
@@ -496,11 +496,12 @@ ANY = ("gemma-2-9b", "deepseek-v3")
 
 
 def model_cache_table(s):
-    """The cache of one sequence: with windows that let go what no layer sees any more, and without."""
-    rows = []
-    for n in sizes.contexts(s):
-        held, all_kept = sizes.cache_bytes(s, n), sizes.cache_bytes(s, n, windowed=False)
-        rows.append((n, amount(held), amount(all_kept), amount(held / 2)))
+    """The cache of one sequence. A layer with a window may let go of what is out of its sight."""
+    rows = [
+        (n, *(amount(size) for size in (sizes.cache_bytes(s, n), sizes.cache_bytes(s, n, windowed=False))),
+         amount(sizes.cache_bytes(s, n, 1)))
+        for n in sizes.contexts(s)
+    ]  # fmt: skip
     columns = ("tokens", "in 16 bits", "if windows let nothing go", "in 8 bits")
     return Table(f"Cache of {s.name}", columns, tuple(rows), "; ".join(s.notes))
 
