@@ -38,12 +38,12 @@ def judge(ok: bool, what: str, measured: Any, expected: Any, strain: float = 0.0
         raise Breaks(figure)
 
 
-def show(value: Any) -> Any:
+def show(value: Any, digits: int = 6) -> Any:
     """A figure short enough to read, and such that JSON has it: number, text, or None."""
     if isinstance(value, Tensor):
         value = value.item() if value.numel() == 1 else value.tolist()
     if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else str(value)
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else str(value)
     return value if isinstance(value, (int, str, bool, type(None))) else str(value)
 
 
@@ -70,10 +70,18 @@ def close(measured: Any, expected: Any, within: Any, what: str) -> None:
     at = int(strain.argmax())
     ok = bool((error <= bound).all())
     where = "" if a.ndim == 0 or a.numel() == 1 else f" at {list(index(at, a.shape))}"
-    center, width = float(b.flatten()[at]), float(bound.flatten()[at])
+    value, center, width = (float(x.flatten()[at]) for x in (a, b, bound))
     center = 0.0 if abs(center) < width / 100 else center
-    limit = f"{show(center)} within {width:.2g}"
-    judge(ok, what + where, show(a.flatten()[at]), limit, float(strain.flatten()[at]))
+    digits = resolving(max(abs(value), abs(center)), width)
+    limit = f"{show(center, digits)} within {width:.2g}"
+    judge(ok, what + where, show(value, digits), limit, float(strain.flatten()[at]))
+
+
+def resolving(size: float, width: float) -> int:
+    """Significant digits, at least 6, in which a difference of `width` shows in numbers of `size`."""
+    if not (0 < width < size < math.inf):
+        return 6
+    return min(17, max(6, 2 + math.ceil(math.log10(size / width))))
 
 
 def index(flat: int, shape: torch.Size) -> tuple[int, ...]:

@@ -65,8 +65,10 @@ class Implementation:
     def known(self, claim: str, device: str, dtype: str) -> dict[str, Any] | None:
         """The KNOWN_BREAKS entry that covers this verdict."""
         for entry in self.known_breaks:
-            here = all(entry.get(key, value) in (value, None) or value in entry[key]
-                       for key, value in (("device", device), ("dtype", dtype)))  # fmt: skip
+            here = all(
+                key not in entry or value in listed(entry[key])
+                for key, value in (("device", device), ("dtype", dtype))
+            )
             if entry["claim"] == claim and here and installed(entry.get("versions") or {}):
                 return entry
         return None
@@ -178,6 +180,11 @@ def known_break(spec: str, entry: Any) -> dict[str, Any]:
             f"perhaps dtype, device, versions; not {entry!r}"
         )
     return entry
+
+
+def listed(value: Any) -> tuple[str, ...]:
+    """One name, or several, as several."""
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def installed(versions: dict[str, str]) -> bool:

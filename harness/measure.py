@@ -22,15 +22,32 @@ def flops_by_kind(call: Callable[[], Any]) -> dict[str, int]:
 
     with FlopCounterMode(display=False) as counter:
         call()
-    counts = {str(op).split(".")[-1]: n for op, n in counter.get_flop_counts()["Global"].items()}
+    counts = {str(op).split(".")[-1]: n for op, n in counter.get_flop_counts().get("Global", {}).items()}
     if not sum(counts.values()):
         raise NotImplementedError("not offered: its FLOPs cannot be counted on meta")
     return counts
 
 
-def parameters(model: Any) -> dict[str, Tensor]:
+class Named(dict[str, Tensor]):
+    """Parameters by name. The interface fixes names for loading only, so a missing one is no break."""
+
+    def __missing__(self, name: str) -> Tensor:
+        raise NotImplementedError(f"not offered: its parameters have names of their own, and no {name}")
+
+
+def parameters(model: Any) -> Named:
     """A model's parameters by name, each once even if tied."""
-    return {name.removeprefix("_model."): p for name, p in model.named_parameters()}
+    return Named((name.removeprefix("_model."), p) for name, p in model.named_parameters())
+
+
+def matrices(model: Any, part: str) -> dict[str, Tensor]:
+    """The matrices of the first layer's "self_attn" or "mlp", by Hugging Face Llama's names for them.
+
+    Raises "not offered" for a model that names or packs them another way.
+    """
+    own, prefix = parameters(model), f"model.layers.0.{part}."
+    own[prefix + {"self_attn": "q_proj", "mlp": "down_proj"}[part] + ".weight"]  # is there, or not offered
+    return {n.split(".")[-2]: p for n, p in own.items() if n.startswith(prefix) and p.ndim == 2}
 
 
 def n_parameters(model: Any) -> int:

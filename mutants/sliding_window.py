@@ -7,7 +7,7 @@ import torch
 
 from mutants.parts import hide, mix, scores
 
-MUST_BREAK = ("attention.every-key-counts", "causal.never-sees-the-next")
+MUST_BREAK = ("causal.newest-sees-every-key", "causal.never-sees-the-next")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

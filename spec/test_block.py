@@ -81,6 +81,7 @@ DOCUMENT = {
 
 def shapes_of(model):
     """The shapes of embedding and first block by name, matrices as x W uses them."""
+    measure.matrices(model, "self_attn")  # declines a model with names of its own
     found = {name.removesuffix(".weight"): tuple(p.shape) for name, p in measure.parameters(model).items()}
     return {
         name: shape if name == "model.embed_tokens" else shape[::-1]

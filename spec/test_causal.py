@@ -6,7 +6,7 @@ With n_q queries over n_k keys the queries are the newest tokens: query i sees k
 import pytest
 import torch
 
-from harness import SMALL, Table, at_least, between, claim, close, probe, same
+from harness import SMALL, Table, agrees, at_least, between, claim, close, formula, probe, same
 from harness.checks import exact64
 
 
@@ -91,6 +91,30 @@ def test_last_query_sees_every_key(impl, draw, n_q, n_k):
     # The document's triangle for these sizes hides all keys but the first from the first query.
     top_left = torch.ones(n_q, n_k, dtype=torch.bool).triu(1)
     at_least(w[..., top_left].max(), 0.01, "the largest weight where the document's code hides")
+
+
+@claim(
+    "causal.newest-sees-every-key",
+    needs="attention",
+    source="refresher §2, §3; whiteboard, Which mask makes it a chat model",
+)
+@pytest.mark.parametrize("n_k", [2, 31, 70, 606, 4203])
+def test_newest_token_sees_every_key_at_any_length(impl, draw, dtype, device, n_k):
+    """However long the past, the two newest tokens see all of it: no key has fallen out of a window.
+
+    The first column of v marks the first key, the second the newest, the third all others. A column is as
+    large as its keys are rare, so that losing a single key of thousands shows in 16 bits.
+    """
+    q, k = draw(1, 2, 2, 8), draw(1, 1, n_k, 8)
+    kind = torch.full((n_k,), 2)
+    kind[0], kind[-1] = 0, 1
+    marks = torch.nn.functional.one_hot(kind, 8).double()
+    v = (marks * n_k / marks.sum(0).clamp(min=1)).to(dtype).to(device)[None, None]
+    terms = n_k if torch.finfo(dtype).bits > 16 else 16  # a sum in 16 bits is not kept in 16 bits
+    agrees(
+        impl.attention, formula.attention, q, k, v, causal=True, scale=0.2, terms=terms,
+        what="the share of each kind of key",
+    )  # fmt: skip
 
 
 @claim(

@@ -240,9 +240,10 @@ def test_attention_makes_and_keeps_no_more_than_its_grid(impl, device, dtype, re
 
     # 16 features a head: a kernel that lays out a product for each feature makes 16 grids. Twice the grid is
     # room for a column more, or a padded tile; 4 kept grids for weights in two dtypes, their sums, a mask.
-    at_most(largest_tensor(impl.attention, 128, place), 2.0, "the largest tensor made, in grids")
-    at_most(grids_kept(impl.attention, place), 4.0, "numbers kept for backward, a score")
-    receipt(grids_table({"tested": impl.attention}, place))
+    table, found = grids_table({"tested": impl.attention}, place)
+    receipt(table)
+    at_most(max(found["tested"][:2]), 2.0, "the largest tensor made, in grids")
+    at_most(found["tested"][2], 4.0, "numbers kept for backward, a score")
 
 
 @claim("cost.scores-are-scratch", needs="attention", source="refresher, short version, §5")
@@ -265,13 +266,14 @@ def fused(q, k, v, *, causal, scale):
 
 
 def grids_table(kernels, place=torch.clone):
-    """What kernels make and keep, in numbers a score: 1 is the grid, 0 tiles."""
-    rows = [
-        (name, *(f"{largest_tensor(f, n, place):.2f}" for n in (128, 512)), f"{grids_kept(f, place):.2f}")
+    """What kernels make and keep, in numbers a score: 1 is the grid, 0 tiles. With the numbers themselves."""
+    found = {
+        name: (*(largest_tensor(f, n, place) for n in (128, 512)), grids_kept(f, place))
         for name, f in kernels.items()
-    ]
+    }
+    rows = [(name, *(f"{number:.2f}" for number in numbers)) for name, numbers in found.items()]
     columns = ("kernel", "largest made, n = 128", "largest made, n = 512", "kept for backward")
-    return Table("Numbers a score that attention makes and keeps", columns, tuple(rows))
+    return Table("Numbers a score that attention makes and keeps", columns, tuple(rows)), found
 
 
 @claim(
@@ -301,8 +303,8 @@ def test_fused_kernel_neither_makes_nor_keeps_the_grid():
 # --- where a layer's FLOPs go ---------------------------------------------------------------------------
 
 
-def layer_flops(make, config, n):
-    """(projections, scores) of one attention layer over n tokens.
+def layer_flops(make, config, *lengths):
+    """(projections, scores) of one attention layer over n tokens, for each length n.
 
     A model of one layer with 64 words and a feed-forward 64 wide is that layer and little else, and that
     little is taken off. One token alone has one score a head: from it comes what is linear in n.
@@ -310,15 +312,14 @@ def layer_flops(make, config, n):
     tiny = config.but(n_layers=1, n_vocab=64, d_ff=64, tie_embeddings=False)
     other = 2 * (cost.ffn_parameters(tiny) + tiny.n_vocab * tiny.d_model)
     alone = pass_flops(make, tiny, 1) - other - cost.score_flops(tiny, 1, 1)
-    scores = pass_flops(make, tiny, n) - n * (other + alone)
-    if abs(scores) < 0.01 * cost.score_flops(tiny, n, n):
+    found = [(n * alone, pass_flops(make, tiny, n) - n * (other + alone)) for n in lengths]
+    if any(abs(s) < 0.01 * cost.score_flops(tiny, n, n) for n, (_, s) in zip(lengths, found, strict=True)):
         raise NotImplementedError("not offered: the counter sees its projections and not its scores")
-    return n * alone, scores
+    return found
 
 
-def layer_table(make):
+def layer_table(projections, scores):
     """One attention layer at 1,024 tokens; a model that skips the future needs half of the last two rows."""
-    projections, scores = layer_flops(make, MHA, 1024)
     total = projections + scores
     rows = [
         (step, document, share, f"{flops / 1e9:.1f} G", f"{100 * flops / total:.1f}%")
@@ -347,16 +348,16 @@ def layer_table(make):
 @pytest.mark.parametrize("n, d_model", [(1024, 4096), (300, 4096), (2048, 1024)])
 def test_layer_costs_eight_nd2_and_four_n2d(impl, device, receipt, n, d_model):
     """An attention layer costs 8 n d^2 for its projections and up to 4 n^2 d for scores and average."""
-    make, config = maker(impl, device), MHA.but(d_model=d_model, d_head=d_model // 32)
-    projections, scores = layer_flops(make, config, n)
+    config = MHA.but(d_model=d_model, d_head=d_model // 32)
+    ((projections, scores),) = layer_flops(maker(impl, device), config, n)
+    if (n, d_model) == (1024, 4096):
+        receipt(layer_table(projections, scores))
     close(projections, 8 * n * d_model**2, ASIDE * 8 * n * d_model**2, "FLOPs of the projections")
     full = 4 * n * n * d_model
     between(
         scores, (1 - ASIDE) * cost.causal_score_flops(config, n), (1 + ASIDE) * full, "FLOPs of the scores"
     )
     same(projections > 3 * 2 * n * d_model**2, True, "more than the 2 n d^2 of one matrix")
-    if (n, d_model) == (1024, 4096):
-        receipt(layer_table(make))
 
 
 @claim(
@@ -370,40 +371,41 @@ def test_layer_costs_eight_nd2_and_four_n2d(impl, device, receipt, n, d_model):
 def test_grouped_heads_shrink_the_key_and_value_projections(impl, device):
     """With 8 key/value heads for 32, the scores cost the same and the projections 5/8 of what they did."""
     make = maker(impl, device)
-    full, grouped = (layer_flops(make, config, 1024) for config in (MHA, LLAMA_3_8B))
+    full, grouped = (layer_flops(make, config, 1024)[0] for config in (MHA, LLAMA_3_8B))
     close(grouped[0] / full[0], 5 / 8, ASIDE, "the projections' FLOPs against full heads")
     close(grouped[1] / full[1], 1.0, ASIDE, "the scores' FLOPs against full heads")
     at_most(sum(grouped) / sum(full), 0.67, "the layer's FLOPs against full heads, which do shrink")
 
 
-# what, its config, whether the feed-forward counts, and where the square of scores equals the rest
+# what the scores are a part of, its attention, its feed-forward's width, and where they equal the rest
 CROSSOVERS = (
-    ("attention, 32 kv heads", MHA, False, 8192),
-    ("attention, 8 kv heads", LLAMA_3_8B, False, 5120),
-    ("block of Llama-3-8B", LLAMA_3_8B, True, 26624),
-    ("block of Llama-2-7B", LLAMA_2_7B, True, 24704),
+    ("attention, 32 kv heads", MHA, 0, 8192),
+    ("attention, 8 kv heads", LLAMA_3_8B, 0, 5120),
+    ("block of Llama-3-8B", LLAMA_3_8B, LLAMA_3_8B.d_ff, 26624),
+    ("block of Llama-2-7B", MHA, LLAMA_2_7B.d_ff, 24704),
 )
 
 
-def score_shares(make, config, block, lengths):
-    """The scores' part of a layer's FLOPs, with its feed-forward (by its closed form) or without."""
-    for n in lengths:
-        projections, scores = layer_flops(make, config, n)
-        yield scores / (projections + scores + 2 * n * cost.ffn_parameters(config) * block)
+def crossovers(make):
+    """The scores' part of a layer's FLOPs at 1,024 tokens, at d_model tokens, and where they take over."""
+    flops, found = {}, {}
+    for config in (MHA, LLAMA_3_8B):
+        lengths = (1024, config.d_model, *(n for _, c, _, n in CROSSOVERS if c is config))
+        flops[config] = dict(zip(lengths, layer_flops(make, config, *lengths), strict=True))
+    for what, config, d_ff, half in CROSSOVERS:
+        ffn = 6 * config.d_model * d_ff  # 2 FLOPs for each weight of three matrices
+        shares = {n: s / (projections + s + n * ffn) for n, (projections, s) in flops[config].items()}
+        found[what] = (half, [shares[n] for n in (1024, config.d_model, half)])
+    return found
 
 
-def crossover_table(make):
-    """The scores' share at 1,024 tokens, at d_model tokens, and where they take over."""
-    rows = []
-    for what, config, block, n in CROSSOVERS:
-        short, wide, half = score_shares(make, config, block, (1024, config.d_model, n))
-        rows.append(
-            (what, "6%", f"{100 * short:.1f}%", "past 4,096", f"{100 * wide:.1f}%", n, f"{100 * half:.1f}%")
-        )
+def crossover_table(found):
     columns = (
         "scores in", "at 1,024 (document)", "at 1,024", "half (document)", "at 4,096", "half at",
         "share there",
     )  # fmt: skip
+    printed = {what: (n, [f"{100 * share:.1f}%" for share in shares]) for what, (n, shares) in found.items()}
+    rows = [(what, "6%", a, "past 4,096", b, n, c) for what, (n, (a, b, c)) in printed.items()]
     return Table("The quadratic share of a layer's FLOPs", columns, tuple(rows))
 
 
@@ -416,16 +418,15 @@ def crossover_table(make):
     "past d_model = 4,096; 6% is q k^T alone, both products are 11.1% of attention and 3.7% of a block, and "
     "they take over past 2 d_model = 8,192 (5,120 with grouped heads, 26,624 for the whole block)",
 )
-@pytest.mark.parametrize("what, config, block, n", CROSSOVERS, ids=[c[0] for c in CROSSOVERS])
-def test_quadratic_part_takes_over_at_twice_the_width(impl, device, what, config, block, n):
+def test_quadratic_part_takes_over_at_twice_the_width(impl, device, receipt):
     """The scores are a tenth of attention at 1,024 tokens and half of it at 2 d_model, later in a block."""
-    wide, half = score_shares(maker(impl, device), config, block, (config.d_model, n))
-    # Half the FLOPs where the whole square is computed, a third where the future is skipped.
-    between(half, 1 / 3 - ASIDE, 1 / 2 + ASIDE, f"share at {n} tokens")
-    at_most(wide, 0.45, "share at d_model tokens: not yet half")
-    if config is MHA:
-        (short,) = score_shares(maker(impl, device), config, block, (1024,))
-        between(short, 0.0588, 0.1112, "share of attention at 1,024 tokens")
+    found = crossovers(maker(impl, device))
+    receipt(crossover_table(found))
+    for what, (n, (_, wide, half)) in found.items():
+        # Half the FLOPs where the whole square is computed, a third where the future is skipped.
+        between(half, 1 / 3 - ASIDE, 1 / 2 + ASIDE, f"share of {what} at {n} tokens")
+        at_most(wide, 0.45, f"share of {what} at d_model tokens: not yet half")
+    between(found["attention, 32 kv heads"][1][0], 0.0588, 0.1112, "share of attention at 1,024 tokens")
 
 
 @claim(
@@ -438,8 +439,7 @@ def test_quadratic_part_takes_over_at_twice_the_width(impl, device, what, config
 )
 def test_layer_of_four_times_the_tokens_costs_seven_times(impl, device):
     """From 8,192 to 32,768 tokens the scores grow 16-fold, their layer with its projections only 10-fold."""
-    make = maker(impl, device)
-    (p1, s1), (p4, s4) = (layer_flops(make, LLAMA_2_7B, n) for n in (8192, 32768))
+    (p1, s1), (p4, s4) = layer_flops(maker(impl, device), LLAMA_2_7B, 8192, 32768)
     close(s4 / s1, 16.0, 16 * ASIDE, "growth of the scores")
     # The lower figure of each pair is for a model that skips the future.
     between((p4 + s4) / (p1 + s1), 7.99, 10.01, "growth of attention with its projections")
@@ -450,20 +450,19 @@ def test_layer_of_four_times_the_tokens_costs_seven_times(impl, device):
 # --- the whole model ------------------------------------------------------------------------------------
 
 
-def model_flops(make, config, n):
-    """FLOPs of a pass at full depth."""
-    return measure.at_depth(lambda c: pass_flops(make, c, n), config)
-
-
 PASSES = (1, 300, 1024, 2005)
 
 
-def two_n_table(make):
+def passes(make):
+    """FLOPs of passes through Llama-3-8B at full depth, by their tokens."""
+    return {n: measure.at_depth(lambda c, n=n: pass_flops(make, c, n), LLAMA_3_8B) for n in PASSES}
+
+
+def two_n_table(found):
     """FLOPs a token of Llama-3-8B, with every query scored against every key."""
     rows = []
-    for n in PASSES:
-        measured = model_flops(make, LLAMA_3_8B, n) / n / 1e9
-        document = 2 * cost.n_parameters(LLAMA_3_8B) / 1e9
+    for n, flops in found.items():
+        document, measured = 2 * cost.n_parameters(LLAMA_3_8B) / 1e9, flops / n / 1e9
         rows.append((n, f"{document:.2f} G", f"{measured:.2f} G", f"{100 * (document / measured - 1):+.1f}%"))
     columns = ("tokens", "2N (document)", "measured", "2N is off by")
     return Table("FLOPs a token of a pass through Llama-3-8B", columns, tuple(rows))
@@ -477,17 +476,14 @@ def two_n_table(make):
     erratum="the refresher has 2N for all N parameters; an embedding is looked up, not multiplied, so a "
     "token costs 15.0 G instead of 16.1 G, and scores come on top: the errors cancel at about 2,005 tokens",
 )
-@pytest.mark.parametrize("n", [1, 300, 1024])
-def test_pass_costs_two_flops_a_token_and_matrix_weight(impl, device, receipt, n):
+def test_pass_costs_two_flops_a_token_and_matrix_weight(impl, device, receipt):
     """A pass costs 2 FLOPs for each token there is and each weight of a matrix, and the scores."""
-    make, config = maker(impl, device), LLAMA_3_8B
-    measured = model_flops(make, config, n)
-    weights = 2 * cost.matmul_parameters(config) * n
-    most = cost.forward_flops(config, n)
-    between(measured, (1 - ASIDE) * weights, (1 + ASIDE) * most, f"FLOPs of {n} tokens")
-    if n == 1:
-        between(2 * cost.n_parameters(config) / measured, 1.06, 1.08, "2N, which is 7% too much")
-        receipt(two_n_table(make))
+    config, found = LLAMA_3_8B, passes(maker(impl, device))
+    receipt(two_n_table(found))
+    for n, measured in found.items():
+        weights, most = 2 * cost.matmul_parameters(config) * n, cost.forward_flops(config, n)
+        between(measured, (1 - ASIDE) * weights, (1 + ASIDE) * most, f"FLOPs of {n} tokens")
+    between(2 * cost.n_parameters(config) / found[1], 1.06, 1.08, "2N, which is 7% too much")
 
 
 @claim(
@@ -859,10 +855,10 @@ def test_receipts(receipt):
     receipt(
         heads_table(attention),
         score_grid_table(),
-        grids_table({"step by step": attention, "fused": fused}),
-        layer_table(reference),
-        crossover_table(reference),
-        two_n_table(reference),
+        grids_table({"step by step": attention, "fused": fused})[0],
+        layer_table(*layer_flops(reference, MHA, 1024)[0]),
+        crossover_table(crossovers(reference)),
+        two_n_table(passes(reference)),
         llama_2_table(reference),
         rule_table(reference),
         tables_share(reference),

@@ -89,11 +89,8 @@ SHAPES = {"gate_proj": "58.7M", "up_proj": "58.7M", "down_proj": "58.7M"}
 
 def ffn_matrices(model):
     """The three FFN matrices of the first layer by name, and as (rows, columns) of x W."""
-    found = {}
-    for name, p in measure.parameters(model).items():
-        if "layers.0.mlp." in name:
-            found[name.split(".")[-2]] = (p.shape[1], p.shape[0]), p.numel()
-    return found
+    found = measure.matrices(model, "mlp")
+    return {name: ((p.shape[1], p.shape[0]), p.numel()) for name, p in found.items()}
 
 
 def anatomy_table(make):
@@ -471,10 +468,8 @@ SHARES = (
 
 def block_parameters(model):
     """How many numbers attention and FFN of the first layer hold."""
-    names = measure.parameters(model)
-    return [
-        sum(p.numel() for n, p in names.items() if f"layers.0.{part}." in n) for part in ("self_attn", "mlp")
-    ]
+    parts = (measure.matrices(model, part) for part in ("self_attn", "mlp"))
+    return [sum(p.numel() for p in found.values()) for found in parts]
 
 
 def shares_table(make):

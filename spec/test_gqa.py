@@ -61,7 +61,8 @@ def test_query_head_reads_the_head_of_its_group(impl, draw, causal, n_heads, n_k
 @pytest.mark.parametrize("causal", [False, True], ids=["open", "causal"])
 def test_grouped_attention_equals_full_heads_that_repeat(impl, draw, causal, n_heads, n_kv_heads):
     """The mechanism is that of full heads: groups give what repeated keys and values give."""
-    q, k, v = draw(2, n_heads, 3, 8), draw(2, n_kv_heads, 5, 8), draw(2, n_kv_heads, 5, 10)
+    n_q = 5 if causal else 3
+    q, k, v = draw(2, n_heads, n_q, 8), draw(2, n_kv_heads, 5, 8), draw(2, n_kv_heads, 5, 10)
 
     def repeated(attention, q, k, v):
         k, v = (x.repeat_interleave(n_heads // n_kv_heads, dim=1) for x in (k, v))
@@ -107,8 +108,7 @@ def matrices(make, n_kv_heads):
     """The attention matrices of one Llama-3-8B layer with this many key/value heads, as (in, out)."""
     model = make(LLAMA_3_8B.but(n_layers=1, n_kv_heads=n_kv_heads))
     model(torch.zeros(1, 4, dtype=torch.int64, device="meta"))
-    names = measure.parameters(model)
-    return {name.split(".")[-2]: tuple(p.mT.shape) for name, p in names.items() if "self_attn" in name}
+    return {name: tuple(p.mT.shape) for name, p in measure.matrices(model, "self_attn").items()}
 
 
 def shapes_table(make):

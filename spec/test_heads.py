@@ -27,8 +27,7 @@ def split_into(n_heads):
 
 def projections(model):
     """The four attention matrices of the first layer, by name."""
-    names = measure.parameters(model)
-    return {name.split(".")[-2]: p for name, p in names.items() if "layers.0.self_attn" in name}
+    return measure.matrices(model, "self_attn")
 
 
 # --- what a head is ----------------------------------------------------------------------------------
@@ -284,7 +283,8 @@ def score_grids(attention, draw, n_heads, n=48):
     """Bytes of n by n tables of numbers that attention keeps for backward; a mask is none."""
     q, k, v = (draw(1, n_heads, n, 16).requires_grad_() for _ in range(3))
     kept = measure.saved(lambda: attention(q, k, v, scale=0.3))
-    return sum(x.nbytes for x in kept if x.shape[-2:] == (n, n) and x.is_floating_point())
+    grids = (x for x in kept if x.shape[-2:] == (n, n) and x.numel() > n * n)  # one (n, n) is a mask
+    return sum(x.nbytes for x in grids if x.is_floating_point())
 
 
 @claim(

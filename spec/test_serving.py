@@ -302,17 +302,12 @@ def test_one_card_serves_an_8b_model_and_cannot_train_it(receipt):
 # --- how fast it generates ------------------------------------------------------------------------------
 
 
-def step_bytes(make, config, batch=1, n=1):
-    """Bytes of parameters that a pass over n tokens in each of batch rows reads."""
-    model = make(config)
+def step(make, config, batch=1, n=1):
+    """A pass over n tokens in each of batch rows: its FLOPs, and the bytes of parameters that it reads."""
+    model, tokens, read = make(config), blank(batch, n), []
     with torch.no_grad():
-        return measure.reads(lambda: model(blank(batch, n)), model)
-
-
-def step_flops(make, config, batch=1, n=1):
-    model = make(config)
-    with torch.no_grad():
-        return measure.flops(lambda: model(blank(batch, n)))
+        flops = measure.flops(lambda: read.append(measure.reads(lambda: model(tokens), model)))
+    return flops, read[0]
 
 
 @claim(
@@ -325,7 +320,7 @@ def step_flops(make, config, batch=1, n=1):
 )
 def test_decode_step_reads_each_matrix_once(impl, device):
     """A step of one token reads each matrix exactly once, and one row of the embedding."""
-    found = measure.at_depth(lambda c: step_bytes(maker(impl, device), c), LLAMA_3_8B)
+    found = measure.at_depth(lambda c: step(maker(impl, device), c)[1], LLAMA_3_8B)
     matrices = 2 * cost.matmul_parameters(LLAMA_3_8B)
     same(matrices, 15_009_316_864, "bytes of the matrices in bf16")
     between(found, matrices, (1 + ASIDE) * matrices, "bytes of weights that a step reads")
@@ -337,7 +332,7 @@ def intensity_table(make):
     """FLOPs for each byte of weights, by the tokens that share a pass (an 8B block, without the tables)."""
     config, rows = LLAMA_3_8B.but(n_layers=1, n_vocab=64), []
     for what, batch, n in PASSES:
-        flops, read = step_flops(make, config, batch, n), step_bytes(make, config, batch, n)
+        flops, read = step(make, config, batch, n)
         bound = [("compute" if flops / read > card.ridge else "memory") for card in (A100, H100)]
         rows.append((what, batch * n, round(flops / 1e9, 2), round(read / 1e9, 4), flops / read, *bound))
     columns = ("pass", "tokens", "GFLOPs", "GB of weights", "FLOP/byte", "A100 waits for", "H100 waits for")
@@ -357,14 +352,10 @@ PASSES = (
 @pytest.mark.parametrize("batch", [2, 64])
 def test_batch_reads_each_weight_once_for_all_its_rows(impl, device, batch):
     """A batch of 64 reads each weight once and spends it on 64 tokens: 64 times the FLOPs for each byte."""
-    config = LLAMA_3_8B.but(n_layers=1)
-    make = maker(impl, device)
-    flops = batch * step_flops(make, config)
-    close(step_flops(make, config, batch), flops, ASIDE * flops, f"FLOPs of {batch} rows")
-    one = step_bytes(make, config)
-    between(
-        step_bytes(make, config, batch), one, (1 + ASIDE) * one, f"bytes of weights that {batch} rows read"
-    )
+    make, config = maker(impl, device), LLAMA_3_8B.but(n_layers=1)
+    (flops, one), (all_flops, read) = step(make, config), step(make, config, batch)
+    close(all_flops, batch * flops, ASIDE * batch * flops, f"FLOPs of {batch} rows")
+    between(read, one, (1 + ASIDE) * one, f"bytes of weights that {batch} rows read")
 
 
 @claim(
@@ -460,9 +451,10 @@ def step_table(make):
     rows = []
     for name, config, lengths in (("7B, MHA", LLAMA_2_7B, (0, 4096, 32768)),
                                   ("8B, GQA", LLAMA_3_8B, (0, 8192, 131072))):  # fmt: skip
-        weights = measure.at_depth(lambda c: step_bytes(make, c), config)
+        weights = measure.at_depth(lambda c: step(make, c)[1], config)
+        a_token = measure.at_depth(lambda c: cache_after(make(c), blank(1, 1))[0], config)
         for n in lengths:
-            cache = n * measure.at_depth(lambda c: cache_after(make(c), blank(1, 1))[0], config)
+            cache = n * a_token
             speed = H100.bandwidth / (weights + cache)
             rows.append((name, n, f"{weights / 1e9:.2f} GB", f"{cache / 1e9:.2f} GB",
                          f"{100 * cache / weights:.0f}%", f"{speed:.0f}"))  # fmt: skip

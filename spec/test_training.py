@@ -38,12 +38,6 @@ N = cost.n_parameters(LLAMA_3_8B)  # 8,030,261,248
 GB = 1e9
 
 
-def deep(measured, config=LLAMA_3_8B):
-    """A figure of the whole stack from one and two layers: every further layer adds the same."""
-    one, two = (measured(config.but(n_layers=n)) for n in (1, 2))
-    return one + (config.n_layers - 1) * (two - one)
-
-
 def graded(logits, tokens, reduction="mean"):
     """Cross-entropy of each position's guess against the token that comes next."""
     return F.cross_entropy(widen(logits[:, :-1]).mT, tokens[:, 1:], reduction=reduction)
@@ -167,6 +161,8 @@ def linear_table():
 @claim("training.linear-layer-makes-three-products", needs=None, source="refresher §6, §13")
 def test_linear_layer_makes_three_products(draw, receipt):
     """Y = X W sends back dW = X^T dY and dX = dY W^T, three multiplies of one price."""
+    table = linear_table()
+    receipt(table)
     x, w, dy = (exact64(draw(*shape)) for shape in ((8, 16), (16, 24), (8, 24)))
     x.requires_grad_()
     w.requires_grad_()
@@ -174,8 +170,6 @@ def test_linear_layer_makes_three_products(draw, receipt):
     eps = torch.finfo(torch.float64).eps
     close(dw, x.mT @ dy, 8 * 8 * eps * 16, "dW against X^T dY")  # sums of 8 products below 16
     close(dx, dy @ w.mT, 8 * 24 * eps * 16, "dX against dY W^T")
-    table = linear_table()
-    receipt(table)
     for row in table.rows:
         same(row[4], row[3], f"FLOPs of {row[1]}")
 
@@ -226,8 +220,8 @@ def test_message_comes_from_the_layer_behind(build, draw):
 def six_n_table(make):
     """FLOPs a token for Llama-3-8B, at one token so that scores cost next to nothing."""
     counts = {n: [sum(c.values()) for c in there_and_back(make(LLAMA_3_8B.but(n_layers=n)))] for n in (1, 2)}
-    forward = deep(lambda c: counts[c.n_layers][0])
-    both = deep(lambda c: sum(counts[c.n_layers]))
+    forward = measure.at_depth(lambda c: counts[c.n_layers][0], LLAMA_3_8B)
+    both = measure.at_depth(lambda c: sum(counts[c.n_layers]), LLAMA_3_8B)
     return Table(
         "FLOPs per token, Llama-3-8B",
         ("pass", "document", "times N", "measured"),
