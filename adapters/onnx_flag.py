@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from onnx.reference import ReferenceEvaluator
 
 from adapters.onnx_reference import DEVICES, DTYPES, functions
-from adapters.torch_sdpa_flag import START_ALIGNED
+from adapters.known import START_ALIGNED
 
 KNOWN_BREAKS = [
     {

@@ -12,7 +12,7 @@ import torch
 
 from adapters.onnx_reference import DEVICES
 from adapters.onnx_runtime import call
-from adapters.torch_sdpa_flag import START_ALIGNED
+from adapters.known import START_ALIGNED
 
 MASKED = [
     {

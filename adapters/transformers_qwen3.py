@@ -19,8 +19,8 @@ DIFFERS = {"block": "queries and keys are normalised before RoPE turns them"}
 NORMALISES = "Qwen3 normalises each query and key head, with 2 d_head gains a block (Qwen3 report, 2025, §2)"
 COUNTS = (
     "bytes.weights-follow-the-format", "cost.llama-2-7b-parameters", "cost.rule-of-twelve",
-    "cost.whole-model-parameters", "cost.model-as-built", "ffn.share-of-a-block", "heads.params-constant",
-    "heads.width-is-free", "lm-head.tying-saves-one-table", "rope.no-parameters",
+    "cost.whole-model-parameters", "cost.model-as-built", "heads.params-constant",
+    "lm-head.tying-saves-one-table", "rope.no-parameters",
 )  # fmt: skip
 VALUES = ("rope.after-projection", "training.every-weight-gets-its-gradient")
 KNOWN_BREAKS = [

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -88,14 +89,7 @@ def summary(claims: list[Claim], verdicts: dict[Key, Verdict], impls: list[str])
     lines = table(claims, verdicts, impls)
     if any(claim.erratum for claim in claims):
         lines += ["", "* the document says otherwise here: --claims shows the erratum"]
-    reasons: dict[tuple[str, str], int] = {}
-    for verdict in verdicts.values():
-        if verdict.outcome == NOT_OFFERED:
-            key = (verdict.key[1], verdict.worst.detail or verdict.reason)
-            reasons[key] = reasons.get(key, 0) + 1
-    if reasons:
-        lines += ["", "not offered:"]
-        lines += [f"  {impl}: {why} ({n} claim{'s' * (n > 1)})" for (impl, why), n in reasons.items()]
+    lines += why_not(verdicts.values())
     tally = counts(verdicts.values())
     stale = [verdict for verdict in verdicts.values() if verdict.stale]
     lines += [f"  {v.key[1]}: {v.key[0]} holds; take it out of KNOWN_BREAKS" for v in stale]
@@ -129,6 +123,16 @@ def catalogue(claims: list[Claim], cited: list[dict[str, str]]) -> list[str]:
             f"- `{row['statement']}`: {row['note']} ({row['document']} {row['section']})" for row in cited
         ]
     return lines[1:]
+
+
+def why_not(verdicts: Iterable[Verdict]) -> list[str]:
+    """Each reason for not offering, with who gave it for how many claims."""
+    reasons: dict[str, Counter[str]] = {}
+    for verdict in verdicts:
+        if verdict.outcome == NOT_OFFERED:
+            reasons.setdefault(verdict.worst.detail or verdict.reason, Counter())[verdict.key[1]] += 1
+    said = [f"  {why}: {', '.join(f'{i} ({n})' for i, n in who.items())}" for why, who in reasons.items()]
+    return ["", "not offered, by whom (for how many claims):", *said] if said else []
 
 
 def claim_line(claim: Claim) -> dict[str, Any]:

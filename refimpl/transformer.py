@@ -102,7 +102,8 @@ class Transformer(nn.Module):
         q, k = self.rope(q, positions, base=base), self.rope(k, positions, base=base)
         if cache is not None:
             k, v = cache.extend(i, k, v)
-        return w["o_proj"](merge(self.attention(q, k, v, causal=True)))
+        out = self.attention(q, k, v, causal=True, scale=self.config.d_head**-0.5)
+        return w["o_proj"](merge(out))
 
     def feed(self, w: Any, x: Tensor) -> Tensor:
         """Transform each token alone: (batch, n, d_model) -> (batch, n, d_model)."""

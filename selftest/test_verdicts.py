@@ -38,7 +38,7 @@ def test_one_function_is_judged_alone_and_inside_a_composed_model(toy):
     }
     composed = {x["claim"]: x["composed"] for x in toy.lines() if x["kind"] == "verdict"}
     assert composed == {name: name == "generation.cached" for name in composed}
-    result.stdout.fnmatch_lines(["generation.cached*holds (composed)", "*mine: offers no rms_norm*"])
+    result.stdout.fnmatch_lines(["generation.cached*holds (composed)", "*offers no rms_norm: mine (1)*"])
 
 
 @pytest.mark.parametrize(
