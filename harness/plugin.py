@@ -27,6 +27,7 @@ from refimpl.hardware import Card
 
 N_CASES = pytest.StashKey[int]()
 THREADS = pytest.StashKey[int]()
+MADE = pytest.StashKey[dict[str, Table]]()
 COLLECTOR = pytest.StashKey[tuple[int, int, int]]()
 
 
@@ -155,14 +156,15 @@ def pytest_collection_modifyitems(
         sized = [item for item in items if "model" in getattr(item, "callspec", NO_CASE).params]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(sized)])
         items[:] = sized
-    summary: dict[str, Any] = {"claims": {}, "not_offered": []}
+    claims: dict[str, Claim] = {}
+    absent: dict[tuple[str, ...], str] = {}
     kept = []
     for item in items:
         if CLAIM in item.stash:
             made, subject = item.stash[CLAIM], subject_of(item)
-            summary["claims"][made.id] = asdict(made)
-            if subject.reason:
-                summary["not_offered"].append((subject.key(made), subject.reason))
+            claims[made.id] = made
+            if subject.absent:
+                absent |= {(made.id, *where): why for *where, why in subject.absent}
                 continue
             item.user_properties += [
                 ("claim", made.id),
@@ -170,6 +172,7 @@ def pytest_collection_modifyitems(
             ]
         kept.append(item)
     items[:] = kept
+    summary = {"claims": {id: asdict(c) for id, c in claims.items()}, "not_offered": list(absent.items())}
     config.stash[SUMMARY] = summary
     if items:
         # Every worker's first report brings this along, even if that worker is lost later.
@@ -258,7 +261,15 @@ def receipt(request: pytest.FixtureRequest) -> Callable[..., None]:
     """receipt(table) keeps a table for --receipts; in a receipts test it is compared with the locked one."""
     item = request.node
     if CLAIM in item.stash:
-        return lambda *tables: item.user_properties.extend(("receipt", t.to_json()) for t in tables)
+        made, subject = request.config.stash.setdefault(MADE, {}), subject_of(item)
+        counted = not subject.impl or (subject.impl.spec, subject.device) == ("refimpl", "meta")
+
+        def keep(*tables: Table) -> None:
+            item.user_properties.extend(("receipt", t.to_json()) for t in tables)
+            if counted:
+                made.update((t.title, t) for t in tables)
+
+        return keep
     snapshot = request.getfixturevalue("snapshot").use_extension(Receipt)
 
     def lock(*tables: Table) -> None:
@@ -266,6 +277,21 @@ def receipt(request: pytest.FixtureRequest) -> Callable[..., None]:
         assert "\n\n\n".join(map(str, tables)) + "\n" == snapshot
 
     return lock
+
+
+@pytest.fixture
+def made(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], Table]], Table]:
+    """made(title, build) is the table of that title which a claim of this run has counted on the reference,
+    or a new one: for receipts tests, since counting a large model twice takes as long again."""
+    tables = request.config.stash.setdefault(MADE, {})
+
+    def find(title: str, build: Callable[[], Table]) -> Table:
+        table = tables.get(title) or build()
+        if table.title != title:
+            raise ValueError(f"the table made is {table.title!r}, not {title!r}")
+        return table
+
+    return find
 
 
 # --- running -----------------------------------------------------------------------------------------
@@ -295,7 +321,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     case = outcome(item, call)
     case.seconds, case.node = call.duration, item.nodeid
     case.n_cases = item.stash[N_CASES]
-    made.user_properties = [*item.user_properties, ("case", json.dumps(asdict(case)))]
+    made.user_properties = [*item.user_properties, ("case", json.dumps(vars(case)))]
     if case.outcome == HOLDS:
         made.outcome = "passed"
     elif case.outcome == KNOWN:

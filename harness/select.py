@@ -19,33 +19,33 @@ CLAIM = pytest.StashKey[Claim]()
 
 @dataclass(frozen=True)
 class Subject:
-    """Whom a case judges, and where. With a reason it stands for a claim that is not offered there."""
+    """Whom a case judges, and where; or, with `absent`, where its claim is not offered and why."""
 
     impl: Implementation | None
     device: str
     dtype: str
-    reason: str = ""
+    absent: tuple[tuple[str, str, str, str], ...] = ()  # implementation, device, dtype, reason
 
     def key(self, claim: Claim) -> Key:
         return (claim.id, self.impl.label if self.impl else "", self.device, self.dtype)
 
     def __str__(self) -> str:
-        who = self.impl.label if self.impl else ""
+        who = self.impl.label if self.impl else "absent" if self.absent else ""
         return "-".join(filter(None, (who, self.device, self.dtype)))
 
 
 def subjects(claim: Claim, run: Setup) -> list[Subject]:
+    """Whom a claim judges. All that it is not offered by are one subject, so that they cost nothing."""
     if not claim.needs:
         return [Subject(None, device, "") for device in run.devices] if claim.per else []
     if claim.on == "meta":
         spots = [("meta", "")]
     else:
         spots = [(d, t) for d in run.devices for t in claim.dtypes or run.dtypes]
-    return [
-        Subject(impl, device, dtype, impl.refuses(claim, device, dtype))
-        for impl in run.impls
-        for device, dtype in spots
-    ]
+    every = [(impl, d, t, impl.refuses(claim, d, t)) for impl in run.impls for d, t in spots]
+    absent = tuple((impl.label, d, t, why) for impl, d, t, why in every if why)
+    offered = [Subject(impl, d, t) for impl, d, t, why in every if not why]
+    return offered + ([Subject(None, "", "", absent)] if absent else [])
 
 
 def subject_of(item: Any) -> Subject:
