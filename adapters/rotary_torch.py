@@ -14,8 +14,7 @@ from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 
 BOTH = (
     "context.formula-everywhere", "context.fractions-turn-in-proportion", "context.window-anywhere",
-    "contract.rope-remembers-nothing", "rope.angle-proportional", "rope.offset-matters",
-    "rope.relative-offset",
+    "rope.angle-proportional", "rope.neighbours-apart", "rope.offset-matters", "rope.relative-offset",
 )  # fmt: skip
 IN_FLOAT16 = (
     "context.ntk-base", "contract.rope-is-finite", "rope.base-sets-the-slowest", "rope.keeps-length",
@@ -34,6 +33,13 @@ KNOWN_BREAKS = [
         (BOTH + IN_FLOAT16, "float16", 2048),
     )
     for claim in claims
+] + [
+    {
+        "claim": "contract.rope-forgets-16-bit-calls",
+        "kind": "defect",
+        "versions": {"rotary-embedding-torch": "<=0.9.1"},
+        "reason": "the angles of a 16-bit call are kept, and serve later float32 calls",
+    }
 ]
 
 

@@ -44,6 +44,11 @@ class Draw:
         unit = torch.rand(shape, generator=self.generator, dtype=torch.float64)
         return self.place(low + (high - low) * unit)
 
+    def gains(self, width: int) -> Tensor:
+        """A norm's gains: sizes of 0.5 to 1.5, and every third one negative, as trained ones may be."""
+        signs = 1.0 - 2.0 * (torch.arange(width) % 3 == 1).to(torch.float64)
+        return self.uniform(0.5, 1.5, width) * self.place(signs)
+
     def tokens(self, n_vocab: int, *shape: int) -> Tensor:
         return self.place(torch.randint(n_vocab, shape, generator=self.generator))
 
@@ -56,7 +61,8 @@ class Draw:
 
     def weights(self, config: ModelConfig) -> dict[str, Tensor]:
         """A state dict under Hugging Face Llama's names: matrices that keep an input's size, gains of
-        0.5 to 1.5 (gains of 1 would hide a norm in the wrong place), embeddings of size 1."""
+        size 0.5 to 1.5 and of both signs (gains of 1 would hide a norm in the wrong place), embeddings of
+        size 1."""
         d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
 
         def matrix(d_out: int, d_in: int) -> Tensor:
@@ -65,18 +71,18 @@ class Draw:
         found = {"model.embed_tokens.weight": self(config.n_vocab, d)}
         for i in range(config.n_layers):
             layer = {
-                "input_layernorm": self.uniform(0.5, 1.5, d),
+                "input_layernorm": self.gains(d),
                 "self_attn.q_proj": matrix(q, d),
                 "self_attn.k_proj": matrix(kv, d),
                 "self_attn.v_proj": matrix(kv, d),
                 "self_attn.o_proj": matrix(d, q),
-                "post_attention_layernorm": self.uniform(0.5, 1.5, d),
+                "post_attention_layernorm": self.gains(d),
                 "mlp.gate_proj": matrix(config.d_ff, d),
                 "mlp.up_proj": matrix(config.d_ff, d),
                 "mlp.down_proj": matrix(d, config.d_ff),
             }
             found |= {f"model.layers.{i}.{name}.weight": w for name, w in layer.items()}
-        found["model.norm.weight"] = self.uniform(0.5, 1.5, d)
+        found["model.norm.weight"] = self.gains(d)
         found["lm_head.weight"] = (
             found["model.embed_tokens.weight"] if config.tie_embeddings else matrix(config.n_vocab, d)
         )

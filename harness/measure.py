@@ -67,9 +67,14 @@ def saved(call: Callable[[], Any]) -> list[Tensor]:
     return list(kept.values())
 
 
-def at_depth(count: Callable[[Any], int], config: Any) -> int:
-    """A count for all of a model's blocks, which add the same each, from models of one and of two."""
+def at_depth(count: Callable[[Any], Any], config: Any) -> Any:
+    """A count for all of a model's blocks, which add the same each, from models of one and of two.
+
+    Where one run yields several counts, as a tuple, so does this.
+    """
     one, two = (count(config.but(n_layers=n)) for n in (1, 2))
+    if isinstance(one, tuple):
+        return tuple(a + (config.n_layers - 1) * (b - a) for a, b in zip(one, two, strict=True))
     return one + (config.n_layers - 1) * (two - one)
 
 

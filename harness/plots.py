@@ -184,6 +184,15 @@ def offsets(figure: Any, drawn: Drawn, _: Tables) -> None:
     legend(axes, drawn)
 
 
+@plot("Score of one query and key by offset")
+def falling(figure: Any, drawn: Drawn, _: Tables) -> None:
+    axes = figure.subplots()
+    axes.axhline(0, color=INK, lw=0.6, ls=":")
+    lines(axes, drawn, "offset", "measured")
+    axes.set(xscale="symlog", xlim=(-0.1, None), xlabel="offset, positions", ylabel="score, over d_head")
+    legend(axes, drawn)
+
+
 @plot("Four random heads on 12 tokens")
 def spreads(figure: Any, drawn: Drawn, _: Tables) -> None:
     axes, table = figure.subplots(), drawn[0][1]
@@ -201,11 +210,29 @@ def mask(figure: Any, drawn: Drawn, _: Tables) -> None:
     for axes, grid, said in zip(
         figure.subplots(1, 2), (seen, weights), ("visible keys", "weights"), strict=True
     ):
-        for i, row in enumerate(grid):
-            for j, value in enumerate(row):
-                axes.bar(j, 0.92, 0.92, i - 0.46, color=SERIES[0], alpha=float(value))
-        n = len(grid) - 0.5
-        axes.set(title=said, xlabel="key", ylabel="query", aspect="equal", xlim=(-0.5, n), ylim=(n, -0.5))
+        shaded(axes, grid)
+        axes.set(title=said, xlabel="key", ylabel="query")
+
+
+@plot("Weights of four random heads on 12 tokens")
+def heads(figure: Any, drawn: Drawn, _: Tables) -> None:
+    table = drawn[0][1]
+    by_head: dict[Any, list[list[float]]] = {}
+    for head, row in zip(column(table, "head"), column(table, "weights of the keys"), strict=True):
+        by_head.setdefault(head, []).append([number(part) for part in str(row).split()])
+    for axes, (head, grid) in zip(figure.subplots(1, len(by_head)), by_head.items(), strict=True):
+        shaded(axes, grid)
+        axes.set(title=f"head {head}", xlabel="key")
+    figure.axes[0].set(ylabel="query")
+
+
+def shaded(axes: Any, grid: list[list[Any]]) -> None:
+    """A square of numbers from 0 to 1, the first row on top."""
+    for i, row in enumerate(grid):
+        for j, value in enumerate(row):
+            axes.bar(j, 0.92, 0.92, i - 0.46, color=SERIES[0], alpha=float(value))
+    n = len(grid) - 0.5
+    axes.set(aspect="equal", xlim=(-0.5, n), ylim=(n, -0.5))
 
 
 @plot("One token changed")

@@ -29,4 +29,5 @@ def hidden(n_q: int, n_k: int, device: torch.device) -> Tensor:
     """The future, as a boolean mask (n_q, n_k) aligned at the last key."""
     if n_q > n_k:
         raise ValueError(f"causal attention needs n_q <= n_k, not {n_q} queries over {n_k} keys")
-    return torch.ones(n_q, n_k, dtype=torch.bool, device=device).triu(1 + n_k - n_q)
+    here = torch.arange(n_k - n_q, n_k, device=device)  # the key that each query stands at
+    return torch.arange(n_k, device=device) > here[:, None]

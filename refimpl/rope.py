@@ -26,5 +26,5 @@ def angles(positions: Tensor, d_head: int, base: float) -> Tensor:
     integers' bits, and RoPE silently became the identity.
     """
     exact = torch.float32 if positions.device.type == "mps" else torch.float64
-    exponents = torch.arange(0, d_head, 2, device=positions.device).to(exact) / d_head
-    return positions.to(exact)[:, None] * base**-exponents
+    rates = [base ** (-i / d_head) for i in range(0, d_head, 2)]
+    return positions.to(exact)[:, None] * torch.tensor(rates, dtype=exact, device=positions.device)

@@ -28,5 +28,3 @@ def test_an_adapter_says_what_its_verdicts_rest_on(path):
 def test_known_breaks_name_real_claims(path, claims):
     named = re.findall(r'"claim": "([^"]+)"', path.read_text(encoding="utf-8"))
     assert set(named) <= claims
-
-

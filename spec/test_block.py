@@ -99,10 +99,11 @@ def shapes_table(found):
 def test_a_block_is_attention_ffn_and_two_norms(impl, device, receipt):
     """A Llama-3-8B block holds four attention matrices, three FFN matrices and two gains, and no more."""
     model = impl.Transformer(LLAMA_3_8B.but(n_layers=1), device=device, dtype=torch.float32)
-    model(torch.zeros(1, 4, dtype=torch.int64, device=device))
+    with torch.no_grad():
+        model(torch.zeros(1, 4, dtype=torch.int64, device=device))
     found = shapes_of(model)
-    same(found, DOCUMENT, "names and shapes")
     receipt(shapes_table(found))
+    same(found, DOCUMENT, "names and shapes")
 
 
 # --- inside the attention box ------------------------------------------------------------------------
@@ -122,7 +123,9 @@ def test_every_projection_has_a_part_of_its_own(build, draw, dtype, name):
     changed = {**weights, key: draw(*weights[key].shape) / weights[key].shape[1] ** 0.5}
     after = logits_of(build, SMALL, changed, tokens)
     within = probe.logits_bound(SMALL, weights, tokens, dtype)
-    at_least((exact64(after) - exact64(before)).abs().max(), 4 * within, f"the change by another {name}")
+    at_least(
+        (exact64(after) - exact64(before)).abs().max(), min(4 * within, 0.2), f"the change by another {name}"
+    )
     close(after, by_hand(SMALL, changed, tokens), within, f"the logits with another {name}")
 
 
@@ -148,8 +151,11 @@ def test_one_token_repeated_is_the_same_everywhere(build, draw, dtype, n_kv_head
     needs="Transformer",
     source=f"refresher §8, §9; {BLOCK}",
 )
-@pytest.mark.parametrize("silent", [(), ("o_proj",), ("down_proj",)], ids=["both", "ffn", "attention"])
-@pytest.mark.parametrize("n_layers", [1, 3])
+@pytest.mark.parametrize(
+    "n_layers, silent",
+    [(1, ()), (1, ("o_proj",)), (1, ("down_proj",)), (5, ())],
+    ids=["both", "ffn", "attention", "five-layers"],
+)
 def test_a_block_is_norm_attention_add_norm_ffn_add(build, draw, dtype, silent, n_layers):
     """A block is x + attention(norm(x)) and then x + FFN(norm(x)), each with a norm and a skip of its own."""
     config = SMALL.but(n_layers=n_layers, norm_eps=1e-5, rope_base=1e4)
@@ -194,7 +200,7 @@ def test_blocks_follow_one_another_with_weights_of_their_own(build, draw, dtype)
     places = {"layers.0.": "layers.2.", "layers.2.": "layers.0."}
     turned = {n.replace(n[6:15], places.get(n[6:15], n[6:15])): w for n, w in weights.items()}
     before, after = (exact64(logits_of(build, config, w, tokens)) for w in (weights, turned))
-    at_least((after - before).abs().max(), 4 * within, "the change when blocks 0 and 2 swap places")
+    at_least((after - before).abs().max(), min(4 * within, 0.2), "the change when blocks 0 and 2 swap places")
 
 
 @claim(
@@ -229,10 +235,18 @@ def test_only_the_final_norm_stands_on_the_stream(build, draw, dtype):
 # --- the way back ------------------------------------------------------------------------------------
 
 
+def parameter(model, name):
+    """A parameter by the name that its weights were loaded under; a model may have names of its own."""
+    found = measure.parameters(model)
+    if name not in found:
+        raise NotImplementedError("not offered: its parameters have names of their own")
+    return found[name]
+
+
 def embedding_gradient(build, config, weights, tokens, along):
     """d (logits . along) / d embedding table, read off the model's own parameter."""
     model = build(config, weights)
-    table = measure.parameters(model)["model.embed_tokens.weight"]
+    table = parameter(model, "model.embed_tokens.weight")
     with torch.enable_grad():
         return exact64(gradients(model(tokens), table, along=along)[0])
 
@@ -270,7 +284,7 @@ def last_gradient(build, draw, n_layers):
     }
     tokens, along = draw.tokens(config.n_vocab, 2, 5), draw(2, 5, config.n_vocab)
     model = build(config, start)
-    matrix = measure.parameters(model)[f"model.layers.{n_layers - 1}.mlp.down_proj.weight"]
+    matrix = parameter(model, f"model.layers.{n_layers - 1}.mlp.down_proj.weight")
     return float(exact64(gradients(model(tokens), matrix, along=along)[0]).norm())
 
 

@@ -98,12 +98,13 @@ def test_last_query_sees_every_key(impl, draw, n_q, n_k):
     needs="attention",
     source="refresher §2, §3; whiteboard, Which mask makes it a chat model",
 )
-@pytest.mark.parametrize("n_k", [2, 31, 70, 606, 4203])
+@pytest.mark.parametrize("n_k", [2, 31, 65, 129, 257, 513, 1025, 4203])
 def test_newest_token_sees_every_key_at_any_length(impl, draw, dtype, device, n_k):
     """However long the past, the two newest tokens see all of it: no key has fallen out of a window.
 
     The first column of v marks the first key, the second the newest, the third all others. A column is as
-    large as its keys are rare, so that losing a single key of thousands shows in 16 bits.
+    large as its keys are rare, so that losing a single key of thousands shows in 16 bits. Most lengths are
+    one past a power of two, where a kernel's last tile holds a single key. The newest is also asked alone.
     """
     q, k = draw(1, 2, 2, 8), draw(1, 1, n_k, 8)
     kind = torch.full((n_k,), 2)
@@ -111,10 +112,11 @@ def test_newest_token_sees_every_key_at_any_length(impl, draw, dtype, device, n_
     marks = torch.nn.functional.one_hot(kind, 8).double()
     v = (marks * n_k / marks.sum(0).clamp(min=1)).to(dtype).to(device)[None, None]
     terms = n_k if torch.finfo(dtype).bits > 16 else 16  # a sum in 16 bits is not kept in 16 bits
-    agrees(
-        impl.attention, formula.attention, q, k, v, causal=True, scale=0.2, terms=terms,
-        what="the share of each kind of key",
-    )  # fmt: skip
+    for n_q in (2, 1):
+        agrees(
+            impl.attention, formula.attention, q[:, :, -n_q:].contiguous(), k, v, causal=True, scale=0.2,
+            terms=terms, what=f"the share of each kind of key, n_q={n_q}",
+        )  # fmt: skip
 
 
 @claim(
@@ -135,7 +137,10 @@ def test_hidden_keys_weigh_zero_beside_very_low_scores(impl, draw, dtype, n_q, n
     visible = sees(n_q, n_k).double()
     same(float((w * (1 - visible)).abs().max()), 0.0, "the largest weight of a hidden key")
     even = (visible / visible.sum(-1, keepdim=True)).expand_as(w)
-    close(w, even, 4 * torch.finfo(dtype).eps, "the weights, even over what is visible")
+    # exp(score - logsumexp) is right too: it errs by the rounding of scores, which float32 has at the worst.
+    eps = torch.finfo(dtype).eps
+    within = 4 * eps + min(eps, torch.finfo(torch.float32).eps) * 8 * size**2
+    close(w, even, within, "the weights, even over what is visible")
 
 
 @claim(

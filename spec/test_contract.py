@@ -15,29 +15,46 @@ from harness.checks import exact64
 
 EVERY_DTYPE = ("float32", "bfloat16", "float16")
 LAYOUTS = ("transposed", "sliced", "offset", "expanded")
+WRITABLE = pytest.mark.parametrize("layout", ["plain", "transposed", "sliced"])
 SIZES = {"zeros": 0.0, "ordinary": 1.0, "large": 30.0}
 
 
 # --- what is asked ---------------------------------------------------------------------------------------
 
 
-def writes_nothing(f, *inputs, **options):
-    """The inputs are afterwards, bit for bit, what they were."""
+def writes_nothing(f, layout, *inputs, **options):
+    """The inputs, plain or as views, are afterwards, bit for bit, what they were."""
+    inputs = [laid_out(x, layout)[layout == "plain"] for x in inputs]
     before = [x.clone() for x in inputs]
     f(*inputs, **options)
     for i, (x, old) in enumerate(zip(inputs, before, strict=True)):
         same(x, old, f"input {i} after the call")
 
 
-def remembers_nothing(f, judge, *calls):
-    """Every call is right, whatever came before it, and repeats itself bit for bit in another order."""
-    first = [judge(f, *inputs, **options) for inputs, options in calls]
+def remembers_nothing(f, *calls):
+    """Every call repeats itself bit for bit in another order, and reads anew what was written to in between.
+
+    What an answer should be is the matter of other claims. In the end the first call's inputs, one by one,
+    are doubled in place, as an optimizer writes to weights.
+    """
+
+    def repeats(answer, before, what):
+        same(answer.nan_to_num(), before.nan_to_num(), what)  # NaN is not equal to itself
+
+    first = [f(*inputs, **options) for inputs, options in calls]
     kept = [answer.clone() for answer in first]
     for i in reversed(range(len(calls))):
         inputs, options = calls[i]
-        same(f(*inputs, **options), kept[i], f"call {i}, made again after others")
+        repeats(f(*inputs, **options), kept[i], f"call {i}, made again after others")
     for i, answer in enumerate(first):
-        same(answer, kept[i], f"the first answer of call {i}, after later calls")
+        repeats(answer, kept[i], f"the first answer of call {i}, after later calls")
+    inputs, options = calls[0]
+    for i, x in enumerate(inputs):
+        f(*inputs, **options)
+        x.mul_(2)
+        answer = f(*inputs, **options).clone()
+        copies = [x.clone() for x in inputs]
+        repeats(answer, f(*copies, **options), f"input {i}, written to since the last call, against another")
 
 
 def answers_in_kind(f, *inputs, **options):
@@ -115,20 +132,17 @@ def attention_inputs(draw, n_q=4, n_k=4):
     return draw(2, 6, n_q, 8), draw(2, 2, n_k, 8), draw(2, 2, n_k, 8)
 
 
-def judge_attention(f, *inputs, **options):
-    return agrees(f, formula.attention, *inputs, what="attention's output", **options)
-
-
 @claim("contract.attention-writes-nothing", needs="attention", source="interface")
+@WRITABLE
 @pytest.mark.parametrize("causal", [False, True], ids=["open", "causal"])
-def test_attention_leaves_its_inputs_alone(impl, draw, causal):
+def test_attention_leaves_its_inputs_alone(impl, draw, causal, layout):
     """Attention writes to none of its inputs."""
-    writes_nothing(impl.attention, *attention_inputs(draw), causal=causal, scale=0.3)
+    writes_nothing(impl.attention, layout, *attention_inputs(draw), causal=causal, scale=0.3)
 
 
 @claim("contract.attention-remembers-nothing", needs="attention", source="interface")
 def test_attention_repeats_itself(impl, draw):
-    """Attention answers a call alike before and after calls of other lengths, masks and scales."""
+    """Attention answers a call alike before and after other calls, and reads its inputs anew each time."""
     one, short, long = attention_inputs(draw), attention_inputs(draw, 1, 4), attention_inputs(draw, 5, 5)
     calls = (
         (one, {"causal": True, "scale": 0.3}),
@@ -138,7 +152,7 @@ def test_attention_repeats_itself(impl, draw):
         (one, {"causal": True, "scale": 0.6}),
         (attention_inputs(draw), {"causal": True, "scale": 0.3}),
     )
-    remembers_nothing(impl.attention, judge_attention, *calls)
+    remembers_nothing(impl.attention, *calls)
 
 
 @claim("contract.attention-answers-in-kind", needs="attention", source="interface", dtypes=EVERY_DTYPE)
@@ -205,45 +219,58 @@ def rope_inputs(draw, device, start=3, n=5):
     return draw(2, 3, n, 8).sign(), torch.arange(start, start + n, device=device)
 
 
-def judge_rope(f, x, positions, *, base):
-    """All vectors the same: the first row against row i gives 2 cos(rate times i) a plane."""
-    answer = f(x, positions, base=base)
-    turned = exact64(answer)
-    rates = base ** -(torch.arange(0, 8, 2, dtype=torch.float64) / 8)
-    offsets = (positions - positions[0]).cpu().to(torch.float64)
-    expected = 2 * (offsets[:, None] * rates).cos().sum(-1)  # (n,)
-    eps = max(torch.finfo(x.dtype).eps, torch.finfo(torch.float32).eps)
-    within = 8 * (4 * eps + 4 * torch.finfo(torch.float32).eps * float(positions.max()))
-    scores = (turned[:, :, :1] * turned).sum(-1)  # (batch, n_heads, n)
-    close(scores, expected.expand_as(scores), within, "rows against the first")
-    return answer
+def within_longer_run(rope, n, x, positions, *, base):
+    """The same rows turned as the first of n: of one length, where calls of another left nothing behind."""
+    more = positions[-1] + 1 + torch.arange(n - len(positions), device=positions.device)
+    longer = torch.cat((x, x[:, :, :1].expand(-1, -1, len(more), -1)), dim=2)
+    return rope(longer, torch.cat((positions, more)), base=base)[:, :, : len(positions)]
 
 
 @claim("contract.rope-writes-nothing", needs="rope", source="interface")
-def test_rope_leaves_its_inputs_alone(impl, draw, device):
+@WRITABLE
+def test_rope_leaves_its_inputs_alone(impl, draw, device, layout):
     """RoPE writes neither to its vectors nor to its positions."""
-    writes_nothing(impl.rope, *rope_inputs(draw, device), base=1e4)
+    writes_nothing(impl.rope, layout, *rope_inputs(draw, device), base=1e4)
 
 
 @claim("contract.rope-remembers-nothing", needs="rope", source="interface")
-def test_rope_repeats_itself(impl, draw, device):
-    """RoPE answers a call alike before and after calls with other bases, positions and lengths."""
-    x = rope_inputs(draw, device)[0][:, :, :1]
+def test_rope_repeats_itself(impl, draw, device, dtype):
+    """RoPE answers a call alike before and after calls with other bases, positions and lengths.
 
-    def call(start, n, base):
-        return (x.expand(2, 3, n, 8).contiguous(), torch.arange(start, start + n, device=device)), {
-            "base": base
-        }
+    A table kept from the first call of its kind repeats itself as well, so each call is also made as part of
+    a longer one, of a length that no other call here has.
+    """
+
+    def call(base, *positions):
+        x = draw(2, 3, len(positions), 8).sign()
+        return (x, torch.tensor(positions, device=device)), {"base": base}
 
     calls = (
-        call(0, 5, 1e4),
-        call(0, 5, 5e5),
-        call(40, 5, 1e4),
-        call(0, 9, 1e4),
-        call(0, 9, 1e2),
-        call(3000, 2, 5e5),
+        call(1e4, 0, 1, 2, 3, 4),
+        call(5e5, 0, 1, 2, 3, 4),
+        call(1e4, 40, 41, 42, 43, 44),
+        call(1e4, 0, 2, 1, 3, 4),  # the ends of the first, and other insides
+        call(1e4, *range(9)),
+        call(1e2, *range(9)),
+        call(5e5, 3000, 3001),
     )
-    remembers_nothing(impl.rope, judge_rope, *calls)
+    eps32 = torch.finfo(torch.float32).eps
+    for i, ((x, positions), options) in enumerate(calls):
+        alone = impl.rope(x, positions, **options)
+        longer = within_longer_run(impl.rope, 20 + i, x, positions, **options)
+        within = 4 * max(torch.finfo(dtype).eps, eps32) + 4 * eps32 * float(positions.max())
+        close(alone, longer, within, f"call {i}, against the same rows of a longer one")
+    remembers_nothing(impl.rope, *calls)
+
+
+@claim("contract.rope-forgets-16-bit-calls", needs="rope", source="interface", dtypes=("bfloat16", "float16"))
+def test_rope_forgets_calls_of_other_dtypes(impl, draw, device, dtype):
+    """A long call in 16 bits leaves nothing behind: a float32 call answers as it did before."""
+    base = {torch.bfloat16: 2e4, torch.float16: 3e4}[dtype]  # of its own, so that no call came before
+    x, at = draw(1, 1, 10, 6).to(torch.float32), torch.arange(2990, 3000, device=device)
+    before = impl.rope(x, at, base=base).clone()
+    impl.rope(draw(1, 1, 3000, 6), torch.arange(3000, device=device), base=base)
+    same(impl.rope(x, at, base=base), before, "a float32 call, after one in 16 bits")
 
 
 @claim("contract.rope-answers-in-kind", needs="rope", source="interface", dtypes=EVERY_DTYPE)
@@ -298,22 +325,19 @@ def test_rope_gradients_turn_back(impl, draw, device, dtype):
 
 
 def norm_inputs(draw):
-    return draw(2, 5, 12), draw.uniform(0.5, 1.5, 12)
-
-
-def judge_norm(f, *inputs, **options):
-    return agrees(f, formula.rms_norm, *inputs, what="the norm's output", **options)
+    return draw(2, 5, 12), draw.gains(12)
 
 
 @claim("contract.norm-writes-nothing", needs="rms_norm", source="interface")
-def test_norm_leaves_its_inputs_alone(impl, draw):
+@WRITABLE
+def test_norm_leaves_its_inputs_alone(impl, draw, layout):
     """RMSNorm writes neither to its input nor to its gain."""
-    writes_nothing(impl.rms_norm, *norm_inputs(draw), eps=1e-5)
+    writes_nothing(impl.rms_norm, layout, *norm_inputs(draw), eps=1e-5)
 
 
 @claim("contract.norm-remembers-nothing", needs="rms_norm", source="interface")
 def test_norm_repeats_itself(impl, draw):
-    """RMSNorm answers a call alike before and after calls with other gains, eps and widths."""
+    """RMSNorm answers a call alike before and after other calls, and reads its inputs anew each time."""
     x, weight = norm_inputs(draw)
     calls = (
         ((x, weight), {"eps": 1e-5}),
@@ -322,7 +346,7 @@ def test_norm_repeats_itself(impl, draw):
         ((x[..., :10].contiguous(), weight[:10].clone()), {"eps": 1e-5}),
         ((3 * x + 1, weight), {"eps": 1e-5}),
     )
-    remembers_nothing(impl.rms_norm, judge_norm, *calls)
+    remembers_nothing(impl.rms_norm, *calls)
 
 
 @claim("contract.norm-answers-in-kind", needs="rms_norm", source="interface", dtypes=EVERY_DTYPE)
@@ -371,19 +395,16 @@ def ffn_inputs(draw):
     return draw(2, 5, 12), draw(12, 20) / 4, draw(12, 20) / 4, draw(20, 12) / 4
 
 
-def judge_ffn(f, *inputs, **options):
-    return agrees(f, formula.feed_forward, *inputs, what="the feed-forward's output", **options)
-
-
 @claim("contract.ffn-writes-nothing", needs="feed_forward", source="interface")
-def test_ffn_leaves_its_inputs_alone(impl, draw):
+@WRITABLE
+def test_ffn_leaves_its_inputs_alone(impl, draw, layout):
     """The feed-forward network writes neither to its input nor to its matrices."""
-    writes_nothing(impl.feed_forward, *ffn_inputs(draw))
+    writes_nothing(impl.feed_forward, layout, *ffn_inputs(draw))
 
 
 @claim("contract.ffn-remembers-nothing", needs="feed_forward", source="interface")
 def test_ffn_repeats_itself(impl, draw):
-    """The feed-forward network answers a call alike before and after calls with other matrices."""
+    """The feed-forward network answers alike before and after other calls, and reads its inputs anew."""
     x, gate, up, down = ffn_inputs(draw)
     calls = (
         ((x, gate, up, down), {}),
@@ -391,7 +412,7 @@ def test_ffn_repeats_itself(impl, draw):
         ((x, gate, up, -down), {}),
         ((x[:, :2].contiguous(), gate, up, down), {}),
     )
-    remembers_nothing(impl.feed_forward, judge_ffn, *calls)
+    remembers_nothing(impl.feed_forward, *calls)
 
 
 @claim("contract.ffn-answers-in-kind", needs="feed_forward", source="interface", dtypes=EVERY_DTYPE)
@@ -442,14 +463,17 @@ def forward(model, tokens, cache=None):
 
 @claim("contract.model-writes-nothing", needs="Transformer", source="interface")
 def test_model_leaves_tokens_and_weights_alone(build, draw):
-    """A forward pass writes neither to the tokens nor to the weights."""
+    """A forward pass, with a cache or without, writes neither to the tokens nor to the weights."""
     model, tokens = build(SMALL), draw.tokens(SMALL.n_vocab, 2, 7)
     weights = measure.parameters(model)
     before, given = {name: p.detach().clone() for name, p in weights.items()}, tokens.clone()
+    cache = model.new_cache()
     forward(model, tokens)
-    same(tokens, given, "the tokens after the pass")
+    forward(model, tokens, cache)
+    forward(model, tokens[:, :1], cache)
+    same(tokens, given, "the tokens after the passes")
     for name, old in before.items():
-        same(weights[name].detach(), old, f"{name} after the pass")
+        same(weights[name].detach(), old, f"{name} after the passes")
 
 
 @claim("contract.model-remembers-nothing", needs="Transformer", source="interface")

@@ -851,14 +851,23 @@ def test_published_models_break_the_rules_of_thumb(receipt):
 
 
 @pytest.mark.receipts("cost")
-def test_receipts(receipt):
+def test_receipts(receipt, made):
     receipt(
         heads_table(attention),
         score_grid_table(),
         grids_table({"step by step": attention, "fused": fused})[0],
-        layer_table(*layer_flops(reference, MHA, 1024)[0]),
-        crossover_table(crossovers(reference)),
-        two_n_table(passes(reference)),
+        made(
+            "FLOPs of one attention layer at 1,024 tokens, 32 heads",
+            lambda: layer_table(*layer_flops(reference, MHA, 1024)[0]),
+        ),
+        made(
+            "The quadratic share of a layer's FLOPs",
+            lambda: crossover_table(crossovers(reference)),
+        ),
+        made(
+            "FLOPs a token of a pass through Llama-3-8B",
+            lambda: two_n_table(passes(reference)),
+        ),
         llama_2_table(reference),
         rule_table(reference),
         tables_share(reference),

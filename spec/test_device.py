@@ -42,13 +42,13 @@ def angles_table():
 )
 def test_float32_angles_err_in_later_planes(receipt):
     """In float32 the fastest plane's angle is exact, being the position; the planes after it err most."""
+    receipt(angles_table())
     errors = angle_errors(4096)
     same(float(errors[0]), 0.0, "the fastest plane's error at position 4,096")
     worst = int(errors.argmax())
     between(worst, 1, 8, "the plane that errs most")
     # Half a step of float32 below 4,096 for the product, and as much again for the rate.
     between(errors[worst], 1e-5, 4096 * torch.finfo(torch.float32).eps, "its error, in radians")
-    receipt(angles_table())
 
 
 @claim("device.int64-bits", needs=None, source="refresher §15")

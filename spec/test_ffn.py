@@ -62,10 +62,13 @@ def off_by(found, expected):
 
 
 @claim("ffn.formula", needs="feed_forward", source=f"refresher §9; {BLOCK}")
-@pytest.mark.parametrize("d_model, d_ff", [(12, 40), (40, 112), (24, 6)])
-def test_ffn_is_swiglu(impl, draw, d_model, d_ff):
+@pytest.mark.parametrize(
+    "d_model, d_ff, n", [(12, 40, 5), (40, 112, 5), (24, 6, 5), (16, 16, 5), (12, 45, 43), (4, 11008, 1)]
+)
+def test_ffn_is_swiglu(impl, draw, d_model, d_ff, n):
     """The FFN is (silu(x W_gate) * (x W_up)) W_down: slot i of the gate meets slot i of the content."""
-    x = draw(2, 5, d_model)
+    # Square matrices, odd widths, 129 rows and a width beyond 4096, since kernels work in tiles.
+    x = draw(3, n, d_model)
     agrees(
         impl.feed_forward, formula.feed_forward, x, *matrices(draw, d_model, d_ff), what="the FFN's output"
     )
@@ -93,12 +96,12 @@ def ffn_matrices(model):
     return {name: ((p.shape[1], p.shape[0]), p.numel()) for name, p in found.items()}
 
 
-def anatomy_table(make):
+def anatomy_table(found):
     """The FFN of one Llama-3-8B block, its matrices as x W uses them (stored the other way round)."""
-    found = ffn_matrices(make(LLAMA_3_8B.but(n_layers=1)))
-    rows = [(name, str(found[name][0]), document, found[name][1]) for name, document in SHAPES.items()]
+    named = {name: found.get(name, ((0, 0), 0)) for name in SHAPES}
+    rows = [(name, str(shape), SHAPES[name], n) for name, (shape, n) in named.items()]
     rows.append(("total", "", "176.2M", sum(n for _, n in found.values())))
-    rows.append(("slots in 32 blocks", "", "458,752", 32 * found["up_proj"][0][1]))
+    rows.append(("slots in 32 blocks", "", "458,752", 32 * named["up_proj"][0][1]))
     return Table("The FFN of one Llama-3-8B block", ("matrix", "shape", "document", "measured"), tuple(rows))
 
 
@@ -106,19 +109,17 @@ def anatomy_table(make):
 def test_ffn_of_llama_3_8b_is_three_matrices(impl, device, receipt):
     """Llama-3-8B's FFN is three matrices of 4096 by 14336, 176.2M numbers a block, 458,752 slots in all."""
 
-    def make(config):
-        model = impl.Transformer(config, device=device, dtype=torch.float32)
+    model = impl.Transformer(LLAMA_3_8B.but(n_layers=1), device=device, dtype=torch.float32)
+    with torch.no_grad():
         model(torch.zeros(1, 4, dtype=torch.int64, device=device))
-        return model
-
-    found = ffn_matrices(make(LLAMA_3_8B.but(n_layers=1)))
+    found = ffn_matrices(model)
+    receipt(anatomy_table(found))
     wide, narrow = (4096, 14336), (14336, 4096)
     same(
         {n: s for n, (s, _) in found.items()}, dict(zip(SHAPES, (wide, wide, narrow), strict=True)), "shapes"
     )
     same(sum(n for _, n in found.values()), 176_160_768, "the numbers of one block's FFN")
     same(LLAMA_3_8B.n_layers * found["up_proj"][0][1], 458_752, "slots of the whole model")
-    receipt(anatomy_table(make))
 
 
 @claim("ffn.gate-and-content-roles", needs="feed_forward", source=f"refresher §9; {BLOCK}")
@@ -240,6 +241,7 @@ def collapse_table():
 @claim("ffn.matrices-collapse", needs=None, source="refresher §9")
 def test_two_matrices_with_nothing_between_are_one(receipt):
     """Two matrices with nothing between them equal one of rank d_model at most: widening bought nothing."""
+    receipt(collapse_table())
     x, w_up, w_down = two_matrices()
     one, size = w_up @ w_down, float(((x @ w_up) @ w_down).abs().max())
     eps = torch.finfo(torch.float64).eps
@@ -248,7 +250,6 @@ def test_two_matrices_with_nothing_between_are_one(receipt):
     at_most(torch.linalg.matrix_rank(one), 64, "its rank, for a middle of 256")
     narrow = w_up[:, :16] @ w_down[:16]
     same(int(torch.linalg.matrix_rank(narrow)), 16, "its rank for a middle of 16, which does cost something")
-    receipt(collapse_table())
 
 
 @claim(
@@ -302,6 +303,7 @@ def linearity_table(found):
 def test_ffn_is_not_additive(impl, draw, receipt):
     """The FFN is no linear function: f(x + y) is far off f(x) + f(y), and f(2x) further off 2 f(x)."""
     found = linearity(impl.feed_forward, draw)
+    receipt(linearity_table(found))
     _, doubling, adding = found["the tested FFN"]
     # 12 rows of 64 through 256 slots: 1.20 to 1.29 in 100 draws, with a deviation of 0.02.
     between(doubling, 0.95, 1.65, "how far f(2x) is off 2 f(x)")
@@ -310,7 +312,6 @@ def test_ffn_is_not_additive(impl, draw, receipt):
     at_most(found["ReLU between two"][1], 0.02, "ReLU between two matrices, by doubling")
     at_least(found["ReLU between two"][2], 0.15, "the same, by adding")
     between(found["SiLU between two"][1], 0.1, 0.4, "SiLU between two matrices, by doubling")
-    receipt(linearity_table(found))
 
 
 @claim("ffn.off-by-bounds-lengths", needs=None, source="refresher §9")
@@ -491,7 +492,8 @@ def test_ffn_holds_most_of_a_block(impl, device, receipt):
 
     def make(config):
         model = impl.Transformer(config, device=device, dtype=torch.float32)
-        model(torch.zeros(1, 4, dtype=torch.int64, device=device))
+        with torch.no_grad():
+            model(torch.zeros(1, 4, dtype=torch.int64, device=device))
         return model
 
     table = shares_table(make)
@@ -581,7 +583,7 @@ def test_receipts(receipt, draw):
         return refimpl.Transformer(config, device="meta")
 
     receipt(
-        anatomy_table(make),
+        anatomy_table(ffn_matrices(make(LLAMA_3_8B.but(n_layers=1)))),
         gates_table(refimpl.feed_forward, draw(1)),
         collapse_table(),
         linearity_table(linearity(refimpl.feed_forward, draw.of("ffn.not-additive"))),

@@ -16,6 +16,7 @@ from refimpl import LLAMA_3_8B, cost
 
 # How a text is fed through a cache: every chunk after the first must find the ones before it.
 ONE_BY_ONE, PROMPT_THEN_STEPS, GROWING, LONG = (1,) * 9, (3, 1, 1, 2, 2), (2, 3, 4), (60, 1, 70, 2)
+DOUBLING = (2, 2, 4)  # chunks as long as all that came before
 
 
 def stepwise(model, tokens, chunks, cache):
@@ -77,13 +78,29 @@ def test_a_position_reads_all_earlier_tokens(build, draw, device, position):
     source="refresher §13; whiteboard, Which mask makes it a chat model",
 )
 @pytest.mark.parametrize(
-    "chunks, base",
-    [(ONE_BY_ONE, 1e4), (PROMPT_THEN_STEPS, 1e4), (GROWING, 1e4), (PROMPT_THEN_STEPS, 5e5), (LONG, 5e5)],
-    ids=["one-by-one", "prompt-then-steps", "growing-chunks", "other-base", "past-128-tokens"],
+    "chunks, base, n_kv_heads",
+    [
+        (ONE_BY_ONE, 1e4, 2),
+        (PROMPT_THEN_STEPS, 1e4, 2),
+        (PROMPT_THEN_STEPS, 1e4, 1),
+        (GROWING, 1e4, 6),
+        (DOUBLING, 1e4, 2),
+        (PROMPT_THEN_STEPS, 5e5, 2),
+        (LONG, 5e5, 2),
+    ],
+    ids=[
+        "one-by-one",
+        "prompt-then-steps",
+        "one-kv-head",
+        "growing-chunks-all-kv-heads",
+        "doubling-chunks",
+        "other-base",
+        "past-128-tokens",
+    ],
 )
-def test_decoding_with_a_cache_repeats_the_full_pass(build, draw, dtype, chunks, base):
+def test_decoding_with_a_cache_repeats_the_full_pass(build, draw, dtype, chunks, base, n_kv_heads):
     """Tokens fed through a cache, one by one or in chunks, get the logits of one full pass."""
-    config = SMALL.but(rope_base=base)
+    config = SMALL.but(rope_base=base, n_kv_heads=n_kv_heads)
     weights = draw.weights(config)
     tokens = draw.tokens(config.n_vocab, 2, sum(chunks))
     model = build(config, weights)
@@ -179,9 +196,10 @@ def steps_table(make):
     model, rows = make(ONE_LAYER), []
     for n in (15, 1023):
         text, cache = torch.zeros(1, n + 1, dtype=torch.int64, device="meta"), model.new_cache()
-        model(text[:, :-1], cache)
-        again = measure.flops(lambda text=text: model(text))
-        step = measure.flops(lambda text=text, cache=cache: model(text[:, -1:], cache))
+        with torch.no_grad():
+            model(text[:, :-1], cache)
+            again = measure.flops(lambda text=text: model(text))
+            step = measure.flops(lambda text=text, cache=cache: model(text[:, -1:], cache))
         rows.append((n, again, step, again / (2 * WEIGHTS), step / (2 * WEIGHTS)))
     return Table(
         "One more token, one layer of Llama-3-8B and its head",
@@ -315,5 +333,8 @@ def test_own_mistakes_make_more_mistakes(draw, run):
 
 
 @pytest.mark.receipts("generation")
-def test_receipts(receipt):
-    receipt(steps_table(lambda c: refimpl.Transformer(c, device="meta", dtype=torch.bfloat16)))
+def test_receipts(receipt, made):
+    def make(config):
+        return refimpl.Transformer(config, device="meta", dtype=torch.bfloat16)
+
+    receipt(made("One more token, one layer of Llama-3-8B and its head", lambda: steps_table(make)))

@@ -17,6 +17,7 @@ ONE_LAYER = LLAMA_3_8B.but(n_layers=1, n_kv_heads=32)
 ONE_SMALL_LAYER = SMALL.but(n_layers=1)
 SQUARE = ONE_SMALL_LAYER.but(d_model=48, n_vocab=48)
 
+FOUR = {"q_proj", "k_proj", "v_proj", "o_proj"}
 ATTENTION = "model.layers.{}.self_attn.{}_proj.weight"
 
 
@@ -49,6 +50,16 @@ def opinions_table(w):
     return Table("Four random heads on 12 tokens", ("head", "document", "spread", "tokens"), rows, note)
 
 
+def weights_table(w):
+    """Each head's weights, one row a query: what the spreads are taken of."""
+    rows = tuple(
+        (h, i, " ".join(f"{float(x):.4g}" for x in row))
+        for h, head in enumerate(w)
+        for i, row in enumerate(head)
+    )
+    return Table("Weights of four random heads on 12 tokens", ("head", "query", "weights of the keys"), rows)
+
+
 @claim(
     "heads.own-opinions",
     needs="attention",
@@ -61,7 +72,7 @@ def test_each_head_has_its_own_opinion(impl, draw, receipt):
     a standard deviation of 0.08 and 0.28 at the least; 0.05 is beyond 5 deviations: odds below 1e-6.
     """
     w = opinions(impl.attention, draw)
-    receipt(opinions_table(w))
+    receipt(opinions_table(w), weights_table(w))
     gaps = [float((w[a] - w[b]).abs().max()) for a in range(4) for b in range(a)]
     at_least(min(gaps), 0.05, "the largest difference between the two most similar heads")
 
@@ -214,8 +225,10 @@ def test_width_of_a_head_bounds_its_patterns(impl, draw, dtype, d_head):
     at_least(w, 1e-7, "the smallest weight, far from 0 for scores of this size")
     scores = w.log() - w.log().mean(-1, keepdim=True)  # (1, 2, 24, 24)
     sizes = torch.linalg.svdvals(scores)[0]
-    # Each logarithm is off by a few eps, which as noise of size n by n has norm 2 sqrt(n) times that.
-    at_most(sizes[:, d_head], 4 * eps * 2 * math.sqrt(n), f"singular value {d_head + 1} of the scores")
+    # Each logarithm is off by a few eps, which as noise of size n by n has norm 2 sqrt(n) times that; and the
+    # singular values themselves are computed in float64, to n epsilons of the largest.
+    within = 4 * eps * 2 * math.sqrt(n) + n * torch.finfo(torch.float64).eps * float(sizes.max())
+    at_most(sizes[:, d_head], within, f"singular value {d_head + 1} of the scores")
     at_least(sizes[:, d_head - 1], 0.1, f"singular value {d_head} of the scores")
 
 
@@ -246,12 +259,14 @@ def test_number_of_parameters_ignores_the_number_of_heads(impl, device, receipt,
     """Splitting d_model over more heads leaves the number of parameters where it was."""
     config = split_into(n_heads)
     model = impl.Transformer(config, device=device, dtype=torch.float32)
-    model(torch.zeros(1, 4, dtype=torch.int64, device=device))
+    with torch.no_grad():
+        model(torch.zeros(1, 4, dtype=torch.int64, device=device))
     found = {name: tuple(p.shape) for name, p in projections(model).items()}
-    same(found, dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), (4096, 4096)), "the four matrices")
-    same(measure.n_parameters(model), cost.n_parameters(config), "parameters of the whole model")
-    if n_heads == HEADS[-1]:
+    if found.keys() >= FOUR and n_heads == HEADS[-1]:
         receipt(projection_table(lambda c: impl.Transformer(c, device=device, dtype=torch.float32)))
+    same(measure.n_parameters(model), cost.n_parameters(config), "parameters of the whole model")
+    if found.keys() >= FOUR:  # packed or renamed, they are in the count
+        same(found, dict.fromkeys(found, (4096, 4096)), "the four matrices")
 
 
 @claim(
@@ -271,12 +286,16 @@ def test_heads_need_not_add_up_to_the_stream(impl, device, d_model, n_heads, n_k
     """W_q maps d_model to n_heads x d_head, whether or not the two are equal, and W_o maps back."""
     config = ONE_LAYER.but(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads, d_head=d_head)
     model = impl.Transformer(config, device=device, dtype=torch.float32)
-    logits = model(torch.zeros(1, 4, dtype=torch.int64, device=device))
+    with torch.no_grad():
+        logits = model(torch.zeros(1, 4, dtype=torch.int64, device=device))
     same(tuple(logits.shape), (1, 4, config.n_vocab), "the logits' shape")
     wide, narrow = n_heads * d_head, n_kv_heads * d_head
     expected = {"q_proj": (wide, d_model), "k_proj": (narrow, d_model), "v_proj": (narrow, d_model)}
     expected["o_proj"] = (d_model, wide)
-    same({name: tuple(p.shape) for name, p in projections(model).items()}, expected, "the four matrices")
+    same(measure.n_parameters(model), cost.n_parameters(config), "parameters of the whole model")
+    found = {name: tuple(p.shape) for name, p in projections(model).items()}
+    if found.keys() >= FOUR:  # packed or renamed, they are in the count
+        same(found, expected, "the four matrices")
 
 
 def score_grids(attention, draw, n_heads, n=48):
@@ -348,8 +367,10 @@ def test_shapes_through_a_layer_of_heads(impl, device, receipt):
 def test_receipts(receipt, draw):
     import refimpl
 
+    w = opinions(refimpl.attention, draw.of("heads.own-opinions"))
     receipt(
-        opinions_table(opinions(refimpl.attention, draw.of("heads.own-opinions"))),
+        opinions_table(w),
+        weights_table(w),
         projection_table(lambda config: refimpl.Transformer(config, device="meta")),
         shapes_table(refimpl.attention, "meta"),
     )

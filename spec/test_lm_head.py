@@ -29,6 +29,10 @@ TABLE = LLAMA_3_8B.n_vocab * LLAMA_3_8B.d_model  # 525,336,576
 N = cost.n_parameters(LLAMA_3_8B)  # 8,030,261,248
 
 
+# A vocabulary whose last tokens have numbers that no 16-bit integer holds, and that no power of two divides.
+WORDY = SMALL.but(n_vocab=2**15 + 3, d_model=6, n_layers=1, n_heads=2, n_kv_heads=1, d_head=4, d_ff=5)
+
+
 def silenced(weights):
     """The same weights with blocks that add nothing: what a token's row alone comes to."""
     quiet = ("o_proj", "down_proj")
@@ -53,22 +57,24 @@ def test_tables_have_a_row_for_each_token(impl, device, tied):
 
 
 @claim("lm-head.only-the-row-enters", needs="Transformer", source="refresher §8")
-def test_only_its_row_tells_a_token(build, draw, dtype):
+@pytest.mark.parametrize("config", [SMALL, WORDY], ids=["61-words", "32771-words"])
+def test_only_its_row_tells_a_token(build, draw, dtype, config):
     """A token enters by its embedding row alone: two tokens with one row cannot be told apart."""
-    weights, tokens = draw.weights(SMALL), draw.tokens(SMALL.n_vocab, 2, 8)
-    i, j = int(tokens[0, 0]), (int(tokens[0, 0]) + 1) % SMALL.n_vocab
+    weights, tokens = draw.weights(config), draw.tokens(config.n_vocab, 2, 4)
+    tokens[0, 0] = config.n_vocab - 3
+    i, j = config.n_vocab - 3, config.n_vocab - 2
     table = weights["model.embed_tokens.weight"].clone()
     table[j] = table[i]
     renamed = torch.where(tokens == i, j, tokens)
-    within = 2 * probe.logits_bound(SMALL, weights, tokens, dtype)
+    within = 2 * probe.logits_bound(config, weights, tokens, dtype)
     with torch.no_grad():
-        apart = build(SMALL, weights)
+        apart = build(config, weights)
         at_least(
             gap(apart(tokens), apart(renamed)),
             min(within, 0.2),
             "the move of the scores with two different rows",
         )
-        model = build(SMALL, weights | {"model.embed_tokens.weight": table})
+        model = build(config, weights | {"model.embed_tokens.weight": table})
         same(model(renamed), model(tokens), "the scores after one token is replaced by its double")
 
 
@@ -127,19 +133,20 @@ def test_final_norm_takes_the_size_away(build, draw, dtype, factor):
     erratum="the document calls the prediction a similarity search; measured: the score is an inner "
     "product, so a row twice as long scores twice as much without pointing anywhere else",
 )
-def test_score_is_a_product_with_the_words_row(build, draw, dtype):
+@pytest.mark.parametrize("config", [SMALL, WORDY], ids=["61-words", "32771-words"])
+def test_score_is_a_product_with_the_words_row(build, draw, dtype, config):
     """A word's score is its row times the vector: doubling the row doubles that score and no other."""
-    weights, tokens = draw.weights(SMALL), draw.tokens(SMALL.n_vocab, 2, 6)
-    word = int(draw.tokens(SMALL.n_vocab, 1))
+    weights, tokens = draw.weights(config), draw.tokens(config.n_vocab, 2, 2)
+    word = config.n_vocab - 2
     head = weights["lm_head.weight"].clone()
     head[word] *= 2
-    others = torch.arange(SMALL.n_vocab, device=head.device) != word
+    others = torch.arange(config.n_vocab, device=head.device) != word
     with torch.no_grad():
-        logits = build(SMALL, weights)(tokens)
-        longer = build(SMALL, weights | {"lm_head.weight": head})(tokens)
-    same(logits.shape[-1], SMALL.n_vocab, "scores of a position")
+        logits = build(config, weights)(tokens)
+        longer = build(config, weights | {"lm_head.weight": head})(tokens)
+    same(logits.shape[-1], config.n_vocab, "scores of a position")
     same(longer[..., others], logits[..., others], "the other words' scores")
-    within = 2 * probe.logits_bound(SMALL, weights, tokens, dtype)
+    within = 2 * probe.logits_bound(config, weights, tokens, dtype)
     close(
         longer[..., word],
         2 * exact64(logits[..., word]),
@@ -180,27 +187,29 @@ def test_tying_uses_one_table_in_both_directions(build, draw, dtype):
     table = weights["model.embed_tokens.weight"]
     one_table = weights | {"lm_head.weight": table}
     with torch.no_grad():
-        tied = build(SMALL.but(tie_embeddings=True), one_table)(tokens)
-        doubled, apart = build(SMALL, one_table)(tokens), build(SMALL, weights)(tokens)
+        loaded, two = build(SMALL.but(tie_embeddings=True), one_table), build(SMALL, one_table)
+        tied, doubled, apart = loaded(tokens), two(tokens), build(SMALL, weights)(tokens)
     within = 2 * probe.logits_bound(SMALL, one_table, tokens, dtype)
     close(tied, doubled, within, "scores of a tied model, against an untied one with the same table twice")
     at_least(
         gap(apart, doubled), min(2 * within, 0.2), "the move of an untied model's scores with another head"
     )
+    spared = measure.n_parameters(two) - measure.n_parameters(loaded)
+    same(spared, table.numel(), "parameters that a tied model still spares once loaded")
 
 
 def tie_table(make):
     """Llama-3-8B's parameters with two tables and with one, from models on meta."""
 
-    def count(tied, n_layers):
-        config = LLAMA_3_8B.but(n_layers=n_layers, tie_embeddings=tied)
-        model = make(config)
-        if n_layers == 1:
-            model(torch.zeros(1, 1, dtype=torch.int64, device="meta"))
-        return measure.n_parameters(model)
+    def model(tied, n_layers=1):
+        return make(LLAMA_3_8B.but(n_layers=n_layers, tie_embeddings=tied))
 
-    block = count(False, 2) - count(False, 1)
-    total = {tied: count(tied, 1) + (LLAMA_3_8B.n_layers - 1) * block for tied in (False, True)}
+    alone = {tied: model(tied) for tied in (False, True)}
+    with torch.no_grad():
+        for one_layer in alone.values():
+            one_layer(torch.zeros(1, 1, dtype=torch.int64, device="meta"))
+    block = measure.n_parameters(model(False, 2)) - measure.n_parameters(alone[False])
+    total = {tied: measure.n_parameters(m) + (LLAMA_3_8B.n_layers - 1) * block for tied, m in alone.items()}
     return Table(
         "Llama-3-8B's two tables",
         ("part or arrangement", "tables", "document", "measured"),
@@ -250,7 +259,8 @@ def shares_table(make):
     tokens = torch.zeros(1, 1, dtype=torch.int64, device="meta")
 
     def counted(**changes):
-        return measure.flops(lambda: make(LLAMA_3_8B.but(n_layers=1, **changes))(tokens))
+        with torch.no_grad():
+            return measure.flops(lambda: make(LLAMA_3_8B.but(n_layers=1, **changes))(tokens))
 
     all_words, one_word = counted(), counted(n_vocab=1)
     per_block = one_word - 2 * LLAMA_3_8B.d_model
@@ -307,13 +317,13 @@ def figure_table():
 )
 def test_softmax_turns_scores_into_shares(draw, receipt):
     """Softmax turns unbounded scores into shares of 100%, by their differences alone."""
+    table = figure_table()
+    receipt(table)
     scores = 10 * exact64(draw(4, SMALL.n_vocab))
     shares, eps = scores.softmax(-1), torch.finfo(torch.float64).eps
     close(shares.sum(-1), torch.ones(4), SMALL.n_vocab * eps, "the sum of the shares")
     # Adding 1000 rounds each score by up to half a spacing at 1024; shares move by about twice that.
     close((scores + 1000).softmax(-1), shares, 4 * 1024 * eps, "shares after adding 1000 to every score")
-    table = figure_table()
-    receipt(table)
     same([row[3] for row in table.rows], [row[2] for row in table.rows], "shares of the five drawn words")
     same(table.rows[0][4], "3.29%", "the top word's share of a whole vocabulary")
 
@@ -352,8 +362,12 @@ def test_loss_may_be_computed_group_by_group(draw, n_chunks):
 
 
 @pytest.mark.receipts("lm-head")
-def test_receipts(receipt):
+def test_receipts(receipt, made):
     def make(config):
         return refimpl.Transformer(config, device="meta", dtype=torch.bfloat16)
 
-    receipt(tie_table(make), shares_table(make), figure_table())
+    receipt(
+        made("Llama-3-8B's two tables", lambda: tie_table(make)),
+        made("The head's share of Llama-3-8B, one token", lambda: shares_table(make)),
+        figure_table(),
+    )

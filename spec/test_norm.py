@@ -35,14 +35,19 @@ def size_bound(width, dtype):
 # --- the formula -------------------------------------------------------------------------------------
 
 
-# Widths that are no power of two show columns that were padded; gains other than 1 show where they enter.
+# Widths that are no power of two show columns that were padded, odd ones a last column left out. Columns grow
+# to the right, so that leaving some out of the mean shows. Gains of both signs show where they enter.
 @claim("norm.formula", needs="rms_norm", source=f"refresher §8; {WIDE}")
-@pytest.mark.parametrize("width", [3, 40, 96, 100])
+@pytest.mark.parametrize("width", [3, 40, 65, 100, 1536, 8192])
 @pytest.mark.parametrize("size", [0.05, 1.0, 50.0])
 def test_norm_is_x_over_its_root_mean_square_times_gain(impl, draw, width, size):
     """RMSNorm is x over its root mean square, times a gain, over the last dimension and at any width."""
-    x, gain = size * draw(2, 5, width), draw.uniform(0.5, 1.5, width)
+    n = 5 if width < 1000 else 1
+    x, gain = size * draw(2, n, width), draw.gains(width)
+    x = x * torch.linspace(0.25, 2.0, width, dtype=x.dtype).to(x.device)
     agrees(impl.rms_norm, formula.rms_norm, x, gain, eps=TINY, what="the norm's output")
+    x[0, 0, -1] = min(1e5, torch.finfo(x.dtype).max / 2)  # as trained models have them
+    agrees(impl.rms_norm, formula.rms_norm, x, gain, eps=TINY, what="the output beside one huge entry")
 
 
 @claim("norm.output-has-unit-size", needs="rms_norm", source=f"refresher §8; {WIDE}")
@@ -94,6 +99,12 @@ def test_output_size_falls_short_of_one_by_eps(impl, draw, dtype, receipt):
     for size, eps, printed, exact, measured in table.rows:
         close(measured, exact, 8 * torch.finfo(dtype).eps, f"the output for size {size} and eps {eps}")
         at_least(printed - measured, 0.02, "what the document's figure exceeds it by")
+    # Beside a huge entry eps is nothing, unless it is added after a rescaling by that entry.
+    x = small_rows(40, draw(1), 1.0)
+    x[:, 0] = 3e4
+    out, r = impl.rms_norm(x, ones(40, x), eps=0.1), rms(x)
+    exact = r / (r**2 + 0.1).sqrt()
+    close(rms(out), exact, 8 * torch.finfo(dtype).eps, "the output's size beside an entry of 3e4")
 
 
 @claim(
@@ -104,7 +115,7 @@ def test_output_size_falls_short_of_one_by_eps(impl, draw, dtype, receipt):
 )
 def test_zero_row_stays_zero(impl, draw):
     """A row of zeros, as of padding, comes out as zeros, and its neighbours as if it were not there."""
-    x, gain = draw(2, 5, 40), draw.uniform(0.5, 1.5, 40)
+    x, gain = draw(2, 5, 40), draw.gains(40)
     x[0, 2] = 0.0
     out = agrees(impl.rms_norm, formula.rms_norm, x, gain, eps=1e-6, what="the output beside a row of zeros")
     same(bool((out[0, 2] == 0).all()), True, "the row of zeros comes out as zeros")

@@ -262,6 +262,7 @@ POSITIONS = {
     "gaps": (0, 2, 3, 40, 700),
     "repeats": (9, 9, 0, 0, 9),
     "backwards": (60, 7, 30, 1, 4),
+    "swapped": (0, 2, 1, 3, 4),  # its ends are those of a run
     "far": (8189, 8190, 8191, 8192, 8193),
 }
 
@@ -319,23 +320,37 @@ def offsets_table(rope, draw):
 )
 def test_score_depends_only_on_the_offset(impl, draw, dtype, receipt, m, n):
     """Sliding query and key along together leaves their score where it was."""
+    if (m, n) == PAIRS[0]:
+        receipt(offsets_table(impl.rope, draw))
     q, k = query_and_key(draw)
     first, last = (0, n - m) if n > m else (m - n, 0)
     slid, home = score(impl.rope, q, m, k, n, base=1e4), score(impl.rope, q, first, k, last, base=1e4)
     # Four angles, each as wrong as a float32 table may be; a plane of q and k is worth at most 2 * 1.5.
     angles = sum(float(table_error(p, 64).sum()) for p in (m, n, first, last))
     close(slid, home, 3 * angles + 4 * rounding(dtype) * 64, "the score, against the one from position 0")
-    receipt(offsets_table(impl.rope, draw))
     at_least(1.073e-06 / 1.1905, 10**-6.5, "the document's own range, relative: seven digits would be 1e-07")
+
+
+def falling_table(rope, x):
+    """The score of one vector against itself further on, over d_head: 2 cos(offset rate) a plane."""
+    offsets = (*range(17), 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+    rows = tuple((n, float(score(rope, x, 0, x, n, base=1e4)) / x.shape[-1]) for n in offsets)
+    note = "d_head 64; the key is the query's own vector, of 1 and -1, so that its score on the spot is 1."
+    return Table("Score of one query and key by offset", ("offset", "measured"), rows, note)
 
 
 @claim("rope.offset-matters", needs="rope", source="refresher §14, §15; whiteboard, Positions")
 @pytest.mark.parametrize("start", [0, 105, 4093, 131069])
-def test_score_changes_with_the_offset(impl, draw, start):
+def test_score_changes_with_the_offset(impl, draw, receipt, start):
     """A vector scores less against itself three positions on than on the spot, near the start and far out."""
     # Exactly 2 cos(3 rate) a plane: 0.73 of 64. An implementation that turns nothing passes every claim of
     # invariance, with a range of exactly 0.
     x = flat(draw, 2, 3, 1, 64)
+    if start == 0:
+        table = falling_table(impl.rope, x[:1, :1])
+        receipt(table)
+        by_offset = dict(table.rows)
+        at_least(by_offset[0] - by_offset[3], 0.15, "the same in the table")
     fall = score(impl.rope, x, start, x, start, base=1e4) - score(impl.rope, x, start, x, start + 3, base=1e4)
     at_least(fall / 64, 0.15, "how much the score falls over three positions, over d_head")
 
@@ -373,10 +388,10 @@ def test_two_dimensions_by_hand(impl, device, dtype, m, n):
 def test_neighbours_stay_apart_in_16_bits(impl, draw, dtype, position):
     """With 16-bit vectors too, neighbouring positions stay different positions."""
     # bfloat16 has all integers up to 256 and float16 up to 2048: positions in the vectors' own dtype fall
-    # together. Two dimensions, one radian a position.
-    x = flat(draw, 2, 3, 1, 2)
-    expected = 2 * math.cos(1.0)
-    within = 2 * (4 * rounding(dtype) + 2 * float(table_error(position, 2).sum()))
+    # together. Two planes: one radian a position, and a hundredth of one.
+    x = flat(draw, 2, 3, 1, 4)
+    expected = flat_score(1, 4)
+    within = 4 * 4 * rounding(dtype) + 4 * float(table_error(position, 4).sum())
     close(
         score(impl.rope, x, position, x, position + 1, base=1e4),
         expected,
@@ -448,9 +463,10 @@ def test_slowest_rate_follows_the_base(impl, device, dtype, base):
 
 def rates_table(rates):
     """The refresher's table of d_head 128, its rows at their exponents i; rates (64,), fastest first."""
+    turns = [float(rates[i // 2]) for i, _, _ in PRINTED_RATES]
     rows = tuple(
-        (i, i // 2, theta, float(rates[i // 2]), circle, round(2 * math.pi / float(rates[i // 2])))
-        for i, theta, circle in PRINTED_RATES
+        (i, i // 2, theta, rate, circle, round(2 * math.pi / rate) if rate else "none")
+        for (i, theta, circle), rate in zip(PRINTED_RATES, turns, strict=True)
     )
     columns = ("exponent i", "plane", "document", "rate", "document", "full circle, positions")
     return Table("Rates of RoPE's planes, d_head 128, base 10,000", columns, rows)
@@ -463,16 +479,20 @@ def rates_table(rates):
     erratum="the document's table and notation call i the plane; measured: its rows 0, 32, 64, 96, 126 "
     "are the planes 0, 16, 32, 48, 63 of 64, and i is the exponent's numerator",
 )
-@pytest.mark.parametrize("d_head, base", [(2, 1e4), (6, 1e4), (64, 1e4), (64, 5e5), (128, 1e4), (128, 5e5)])
+@pytest.mark.parametrize(
+    "d_head, base",
+    [(2, 1e4), (6, 1e4), (64, 1e4), (64, 5e5), (64, 5e6), (128, 1e4), (128, 5e5), (256, 1e4)],
+)
 def test_rates_are_powers_of_the_base(impl, device, dtype, receipt, d_head, base):
     """Plane p of d_head/2 turns by base^(-2p/d_head) a position, and has two dimensions."""
     found = probe.turning_rates(impl.rope, basis(d_head, device, dtype), base=base)
     expected = formula_rates(d_head, base)
     within = 4 * rounding(dtype) / 1024 + table_error(1, d_head, base)
+    if (d_head, base) == (128, 1e4):
+        receipt(rates_table(planes(found)))
     both = found.sort(descending=True).values.unflatten(0, (-1, 2))  # (plane, its two dimensions)
     close(both, expected[:, None].expand(-1, 2), within[:, None].expand(-1, 2), "rates, fastest first")
     if (d_head, base) == (128, 1e4):
-        receipt(rates_table(planes(found)))
         at_least((planes(found)[32] - 0.1).abs(), 0.05, "plane 32's distance to the rate printed for i = 32")
 
 
@@ -596,11 +616,16 @@ def test_positions_have_no_parameters(build, draw, device, base):
 
 
 @claim("rope.after-projection", needs="Transformer", source="refresher §14, §8")
-@pytest.mark.parametrize("base", [1e4, 5e5])
-def test_queries_and_keys_turn_after_their_projections(build, draw, dtype, base):
-    """Queries and keys are turned after W_q and W_k: turning the stream before them is another model."""
+@pytest.mark.parametrize("base, n", [(1e4, 9), (5e5, 9), (1e4, 1100)])
+def test_queries_and_keys_turn_after_their_projections(build, draw, dtype, base, n):
+    """Queries and keys are turned after W_q and W_k, each by its token's place, in long texts too.
+
+    Turning the stream before its projections is another model.
+    """
     config = SMALL.but(rope_base=base, d_model=48)  # six heads' width, so that the stream could be turned
-    weights, tokens = draw.weights(config), draw.tokens(config.n_vocab, 2, 9)
+    if n > 1000:  # past the ends of tables of 512 and 1,024; one head, since each scores a million pairs
+        config = config.but(n_layers=1, n_heads=1, n_kv_heads=1, d_model=8)
+    weights, tokens = draw.weights(config), draw.tokens(config.n_vocab, 2 if n < 1000 else 1, n)
     reference = refimpl.Transformer(config, dtype=torch.float64)
     reference.load_state_dict({name: exact64(w) for name, w in weights.items()})
     within = probe.logits_bound(config, weights, tokens, dtype)
@@ -632,4 +657,10 @@ def test_no_one_matrix_absorbs_both_projections(impl, draw, dtype, offset):
 @pytest.mark.receipts("rope")
 def test_receipts(receipt, draw):
     rates = planes(probe.turning_rates(refimpl.rope, torch.eye(128), base=1e4))
-    receipt(offsets_table(refimpl.rope, draw), rates_table(rates), turns_table())
+    x = flat(draw.of("rope.offset-matters|start=0"), 2, 3, 1, 64)[:1, :1]
+    receipt(
+        offsets_table(refimpl.rope, draw),
+        falling_table(refimpl.rope, x),
+        rates_table(rates),
+        turns_table(),
+    )

@@ -78,13 +78,13 @@ def leads_table(attention, device="cpu", dtype=torch.float32):
 @pytest.mark.parametrize("lead", LEADS)
 def test_two_keys_share_by_their_scores_lead(impl, device, dtype, receipt, lead):
     """Of two keys the one that leads by g weighs 1/(1 + e^-g): a blend at 1, a winner past 8."""
+    if lead == 16:
+        receipt(leads_table(impl.attention, device, dtype))
     eps, tiny = torch.finfo(dtype).eps, torch.finfo(dtype).smallest_normal
     w = weights_of(impl.attention, [0.0, float(lead)], device, dtype)
     exact = torch.tensor([-lead, lead], dtype=torch.float64).sigmoid()
     # An exponential is as good, relatively, as its argument; a 16-bit one may be flushed to zero.
     close(w, exact, 4 * (1 + lead) * eps * exact + tiny, "the weights of the lower and the higher")
-    if lead == 16:
-        receipt(leads_table(impl.attention, device, dtype))
 
 
 @claim(
@@ -180,9 +180,7 @@ def eight_zero_minus_eight(attention, device, dtype, scale):
     return weights_of(attention, [1.0, 0.0, -1.0], device, dtype, width=64, scale=scale, size=8.0)
 
 
-def worked_table(attention, device="cpu", dtype=torch.float32):
-    raw = eight_zero_minus_eight(attention, device, dtype, 1.0)
-    scaled = eight_zero_minus_eight(attention, device, dtype, None)
+def worked_table(raw, scaled):
     rows = [
         (score, BEFORE[i], f"{raw[i]:.4f}", AFTER[i], f"{scaled[i]:.3f}")
         for i, score in enumerate((8, 0, -8))
@@ -199,14 +197,13 @@ def worked_table(attention, device="cpu", dtype=torch.float32):
 def test_dividing_by_eight_turns_a_winner_into_a_blend(impl, device, dtype, receipt):
     """At d_k = 64 scores of 8, 0, -8 weigh 0.9997, 0.0003, 0.0000 raw and 0.665, 0.245, 0.090 scaled."""
     scores, eps = torch.tensor([8.0, 0.0, -8.0], dtype=torch.float64), torch.finfo(dtype).eps
-    raw = eight_zero_minus_eight(impl.attention, device, dtype, 1.0)
-    scaled = eight_zero_minus_eight(impl.attention, device, dtype, None)
+    raw, scaled = (eight_zero_minus_eight(impl.attention, device, dtype, scale) for scale in (1.0, None))
+    receipt(worked_table(raw, scaled))
     close(raw, scores.softmax(0), 4 * eps, "the weights at scale 1")
     close(scaled, (scores / 8).softmax(0), 4 * eps, "the weights at the default scale")
     for weights, printed in ((raw, BEFORE), (scaled, AFTER)):
         last = 0.5 * 10.0 ** -len(printed[0].partition(".")[2])  # half a unit of the last printed digit
         close(weights, [float(p) for p in printed], last + 4 * eps, "the document's printed weights")
-    receipt(worked_table(impl.attention, device, dtype))
 
 
 # --- why the root: how scores spread -----------------------------------------------------------------
@@ -254,9 +251,9 @@ def test_two_scores_lie_further_apart_than_one_deviates(draw):
     at_least(apart / math.sqrt(d_k), 1.04, "the mean gap over one score's deviation")
 
 
-def deviation(attention, draw, d_k):
+def deviation(attention, q, k):
     """The deviation of raw scores, read back from weights: their logarithms, centred in each row."""
-    q, k = random_head(draw, d_k)
+    d_k = q.shape[-1]
     logs = exact64(probe.weights(attention, q, k, scale=d_k**-0.5)).log()
     return float(logs.var(-1).mean().sqrt()) * math.sqrt(d_k)
 
@@ -266,10 +263,10 @@ SIMULATED = {4: "2.0", 64: "8.0", 512: "23"}
 
 
 def deviation_table(attention, draw):
-    rows = [
-        (d_k, math.sqrt(d_k), document, deviation(attention, draw.of(f"scale.deviation|{d_k}"), d_k))
-        for d_k, document in SIMULATED.items()
-    ]
+    rows = []
+    for d_k, document in SIMULATED.items():
+        q, k = random_head(draw.of(f"scale.deviation|{d_k}"), d_k)
+        rows.append((d_k, math.sqrt(d_k), document, deviation(attention, q, k)))
     columns = ("d_k", "sqrt(d_k)", "document", "measured")
     return Table("Deviation of q.k over 512 rows of 8 keys", columns, tuple(rows))
 
@@ -290,9 +287,9 @@ def test_scores_of_random_heads_deviate_by_the_root_of_the_width(impl, draw, rec
         between(measured / root, 1 - band, 1 + band, f"the scores' deviation over sqrt({d_k})")
 
 
-def levels(attention, draw, d_k, scale):
+def levels(attention, q, k, scale):
     """Mean largest weight and mean entropy over 512 rows of 8 keys."""
-    w = probe.weights(attention, *random_head(draw, d_k), scale=scale)
+    w = probe.weights(attention, q, k, scale=scale)
     return float(exact64(w).amax(-1).mean()), float(entropy(w).mean())
 
 
@@ -310,11 +307,10 @@ def widths(attention, draw):
     """For each d_k the deviation, and the two levels at scale 1 and at the default scale."""
     found = {}
     for d_k in DRAWN:
-        own = draw.of(f"scale.widths|{d_k}")
-        found[d_k] = [deviation(attention, own, d_k)]
+        q, k = random_head(draw.of(f"scale.widths|{d_k}"), d_k)
+        found[d_k] = [deviation(attention, q, k)]
         for scale in (1.0, None):
-            own.restart(own.seed)  # the same heads again
-            found[d_k] += levels(attention, own, d_k, scale)
+            found[d_k] += levels(attention, q, k, scale)
     return found
 
 
@@ -344,13 +340,13 @@ def test_entropy_is_level_over_head_widths(impl, draw, receipt):
     # 512 rows a width; a level's deviation is 0.024 nats at d_k 4 and 0.012 above, a largest weight's half
     # of that, so that the bands below are at least six of them, under 1e-8 a run.
     found = widths(impl.attention, draw)
+    receipt(widths_table(found))
     for d_k, (*_, largest, nats) in found.items():
         band = 0.17 if d_k == 4 else 0.09
         between(nats, 1.73 - band, 1.73 + band, f"the entropy at d_k {d_k}")
         between(largest, 0.355 - band / 2, 0.355 + band / 2, f"the largest weight at d_k {d_k}")
     all_nats = [nats for *_, nats in found.values()]
     at_most(max(all_nats) - min(all_nats), 0.17, "the entropy's range over widths of 4 to 1024")
-    receipt(widths_table(found))
 
 
 @claim("scale.entropy-collapses-without", needs="attention", source="refresher §11, Sidebar")
@@ -360,7 +356,7 @@ def test_entropy_collapses_without_the_scale(impl, draw):
     The fall is gradual, about 2.34/sqrt(d_k): the chance that two leading scores lie within 1.
     """
     # 512 rows: the deviations are 0.04 nats at d_k 4 and 0.009 at 1024, and the bands are seven of these.
-    narrow, wide = (levels(impl.attention, draw, d_k, 1.0) for d_k in (4, 1024))
+    narrow, wide = (levels(impl.attention, *random_head(draw, d_k), 1.0) for d_k in (4, 1024))
     between(narrow[1], 1.29 - 0.27, 1.29 + 0.27, "the entropy at d_k 4")
     at_most(wide[1], 0.14, "the entropy at d_k 1024")
     at_least(wide[0], 0.93, "the largest weight at d_k 1024")
@@ -377,10 +373,11 @@ RULES = {
 
 
 def rules_table(attention, draw):
-    rows = []
-    for rule, scale in RULES.items():
-        at = [levels(attention, draw.of(f"scale.rules|{d_k}"), d_k, scale(d_k))[1] for d_k in (4, 64, 512)]
-        rows.append((rule, *at))
+    heads = {d_k: random_head(draw.of(f"scale.rules|{d_k}"), d_k) for d_k in (4, 64, 512)}
+    rows = [
+        (rule, *(levels(attention, q, k, scale(d_k))[1] for d_k, (q, k) in heads.items()))
+        for rule, scale in RULES.items()
+    ]
     columns = ("scale", "at d_k 4", "at 64", "at 512")
     return Table("Entropy of random heads by rule for the scale", columns, tuple(rows), "ln 8 = 2.079")
 
@@ -628,7 +625,7 @@ def test_receipts(receipt, draw):
 
     receipt(
         leads_table(attention),
-        worked_table(attention),
+        worked_table(*(eight_zero_minus_eight(attention, "cpu", torch.float32, s) for s in (1.0, None))),
         deviation_table(attention, draw),
         widths_table(widths(attention, draw)),
         rules_table(attention, draw),

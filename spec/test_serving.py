@@ -320,7 +320,7 @@ def step(make, config, batch=1, n=1):
 )
 def test_decode_step_reads_each_matrix_once(impl, device):
     """A step of one token reads each matrix exactly once, and one row of the embedding."""
-    found = measure.at_depth(lambda c: step(maker(impl, device), c)[1], LLAMA_3_8B)
+    found, _ = measure.at_depth(lambda c: step_and_cache(maker(impl, device), c), LLAMA_3_8B)
     matrices = 2 * cost.matmul_parameters(LLAMA_3_8B)
     same(matrices, 15_009_316_864, "bytes of the matrices in bf16")
     between(found, matrices, (1 + ASIDE) * matrices, "bytes of weights that a step reads")
@@ -446,13 +446,21 @@ def test_newer_card_gains_more_compute_than_bandwidth():
     close(H100.ridge / A100.ridge, 1.93, 0.005, "FLOPs that a byte must pay for")
 
 
+def step_and_cache(make, config):
+    """Bytes of parameters that a step of one token reads, and bytes of the cache that it leaves."""
+    model = make(config)
+    cache = model.new_cache()
+    with torch.no_grad():
+        read = measure.reads(lambda: model(blank(1, 1), cache), model)
+    return read, cache.nbytes
+
+
 def step_table(make):
     """Bytes that a step at batch 1 reads, with the cache of what came before, and what they allow."""
     rows = []
     for name, config, lengths in (("7B, MHA", LLAMA_2_7B, (0, 4096, 32768)),
                                   ("8B, GQA", LLAMA_3_8B, (0, 8192, 131072))):  # fmt: skip
-        weights = measure.at_depth(lambda c: step(make, c)[1], config)
-        a_token = measure.at_depth(lambda c: cache_after(make(c), blank(1, 1))[0], config)
+        weights, a_token = measure.at_depth(lambda c: step_and_cache(make, c), config)
         for n in lengths:
             cache = n * a_token
             speed = H100.bandwidth / (weights + cache)
@@ -608,18 +616,21 @@ def test_any_model_decodes_more_slowly_behind_a_longer_context(model, card, rece
 
 
 @pytest.mark.receipts("serving")
-def test_receipts(receipt):
+def test_receipts(receipt, made):
     import refimpl
 
     receipt(
         weights_table(lambda dtype: lambda c: refimpl.Transformer(c, device="meta", dtype=dtype)),
-        cache_table(reference),
+        made("16-bit cache of 32 layers with heads of 128", lambda: cache_table(reference)),
         concurrency_table(),
         verdicts_table(),
-        intensity_table(reference),
+        made(
+            "What a pass does with each byte of one layer's weights",
+            lambda: intensity_table(reference),
+        ),
         cards_table(),
         roofline_table(),
-        step_table(reference),
+        made("Bytes that one decode step reads", lambda: step_table(reference)),
         *(model_cache_table(configs.read(name)) for name in ANY),
         *(table(configs.read(name), H100) for name in ANY for table in (budget_table, rate_table)),
     )

@@ -219,15 +219,15 @@ def test_message_comes_from_the_layer_behind(build, draw):
 
 def six_n_table(make):
     """FLOPs a token for Llama-3-8B, at one token so that scores cost next to nothing."""
-    counts = {n: [sum(c.values()) for c in there_and_back(make(LLAMA_3_8B.but(n_layers=n)))] for n in (1, 2)}
-    forward = measure.at_depth(lambda c: counts[c.n_layers][0], LLAMA_3_8B)
-    both = measure.at_depth(lambda c: sum(counts[c.n_layers]), LLAMA_3_8B)
+    forward, backward = measure.at_depth(
+        lambda c: tuple(sum(kinds.values()) for kinds in there_and_back(make(c))), LLAMA_3_8B
+    )
     return Table(
         "FLOPs per token, Llama-3-8B",
         ("pass", "document", "times N", "measured"),
         (
             ("inference", "2N = 16.1 G", 2 * N, forward),
-            ("training", "6N = 48.2 G", 6 * N, both),
+            ("training", "6N = 48.2 G", 6 * N, forward + backward),
         ),
         "N counts the embedding table, whose rows are looked up and multiply nothing.",
     )
@@ -739,10 +739,15 @@ def as_vector(grads):
 
 def reference_gradients(weights, tokens, dtype):
     """The loss's gradients as one vector, by the reference on the CPU in a dtype."""
+    return as_vector(gradients_by_name(weights, tokens, dtype).values())
+
+
+def gradients_by_name(weights, tokens, dtype):
+    """The loss's gradients by weight, by the reference on the CPU in a dtype."""
     model = refimpl.Transformer(SMALL, dtype=dtype)
     model.load_state_dict({name: w.cpu().to(dtype) for name, w in weights.items()})
-    tokens = tokens.cpu()
-    return as_vector(gradients(graded(model(tokens), tokens), *model.parameters()))
+    tokens, own = tokens.cpu(), measure.parameters(model)
+    return dict(zip(own, gradients(graded(model(tokens), tokens), *own.values()), strict=True))
 
 
 def gradient_bound(weights, tokens, dtype):
@@ -853,10 +858,18 @@ def test_every_weight_gets_its_gradient(build, draw, dtype, n):
     grads = gradients(graded(model(tokens), tokens), *own.values())
     silent = [name for name, g in zip(own, grads, strict=True) if not bool(g.ne(0).any())]
     same(silent, [], "weights with a gradient of zero")
-    # Of all gradients together only the length is compared: it is the same however the weights are named,
-    # fused or laid out.
+    # Lengths are compared: they are the same however a weight is laid out, and their square sum however
+    # weights are fused. No one length errs by more than all gradients together.
     length, within = gradient_bound(weights, tokens, dtype)
     close(as_vector(grads).norm(), length, within, "the length of the gradient")
+    exact = gradients_by_name(weights, tokens, torch.float64)
+    found, expected = (torch.stack([exact64(g).norm() for g in gs]) for gs in (grads, exact.values()))
+    if own.keys() == exact.keys():
+        at = dict(zip(own, found, strict=True))
+        for name, right in zip(exact, expected, strict=True):
+            close(at[name], right, within, f"the length of the gradient to {name}")
+    elif len(found) == len(expected):
+        close(found.sort().values, expected.sort().values, within, "the lengths of the gradients, sorted")
 
 
 # --- so what actually runs in parallel? ------------------------------------------------------------------
@@ -1050,7 +1063,7 @@ def test_training_any_model_holds_state_for_weights_no_token_meets(model, card, 
 
 
 @pytest.mark.receipts("training")
-def test_receipts(receipt, draw):
+def test_receipts(receipt, made, draw):
     def built(weights):
         model = refimpl.Transformer(SMALL)
         model.load_state_dict(weights)
@@ -1059,14 +1072,14 @@ def test_receipts(receipt, draw):
     receipt(
         conditions_table(),
         linear_table(),
-        six_n_table(reference_on_meta),
+        made("FLOPs per token, Llama-3-8B", lambda: six_n_table(reference_on_meta)),
         state_table(),
         recipes_table(),
         over_budget_table(),
         middle_table(),
-        checkpoint_table(),
-        recompute_table(),
-        logits_table(reference_on_meta),
+        made("Activations with checkpointing, b=1 s=4096", checkpoint_table),
+        made("Extra compute of checkpointing", recompute_table),
+        made("Logits of one sequence, fp32 at seq 4096", lambda: logits_table(reference_on_meta)),
         parallel_receipt(parallel_table(built, draw.of("training.what-runs-in-parallel"))),
         *(bill_table(configs.read(name), H100) for name in ANY),
     )
