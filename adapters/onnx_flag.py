@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 from onnx.reference import ReferenceEvaluator
 
-from adapters.onnx_reference import DEVICES, DTYPES, functions
 from adapters.known import START_ALIGNED
+from adapters.onnx_reference import DEVICES, DTYPES, functions
 
 KNOWN_BREAKS = [
     {

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import torch
 
+from adapters.known import START_ALIGNED
 from adapters.onnx_reference import DEVICES
 from adapters.onnx_runtime import call
-from adapters.known import START_ALIGNED
 
 MASKED = [
     {

@@ -24,7 +24,8 @@ def lines(tmp_path_factory):
     """The verdict file of one run over all mutants and controls."""
     path = tmp_path_factory.mktemp("mutants") / "out.jsonl"
     impls = [f"--impl={name}" for name in MUTANTS + CONTROLS]
-    command = (sys.executable, "-m", "pytest", "spec", "-p", "no:cacheprovider", f"--verdicts={path}", *impls)
+    options = ("-n2", "-p", "no:cacheprovider", f"--verdicts={path}")
+    command = (sys.executable, "-m", "pytest", "spec", *options, *impls)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     found = [json.loads(line) for line in path.read_text().splitlines()]
     assert found[-1]["kind"] == "footer", done.stdout[-3000:] + done.stderr[-3000:]

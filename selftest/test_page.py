@@ -215,6 +215,33 @@ def test_receipts_are_lines_of_the_verdict_file(toy):
     assert receipts[0]["claim"] == "attention.sum"
 
 
+COUNTED = '''
+from harness import Table
+
+counted = []
+
+def table():
+    counted.append(1)
+    return Table("Counted", ("n",), ((len(counted),),))
+
+@claim("cost.once", needs=None, source="toy")
+def test_once(receipt):
+    """What is slow to count is counted once."""
+    receipt(table())
+
+@pytest.mark.receipts("cost")
+def test_receipts(made):
+    assert made("Counted", table).rows == ((1,),)
+    with pytest.raises(ValueError, match="'Counted', not 'Other'"):
+        made("Other", table)
+'''
+
+
+def test_a_receipts_test_takes_the_table_that_a_claim_has_counted(toy):
+    toy.spec(SPEC + COUNTED)
+    assert toy("--impl=refimpl").ret == 0
+
+
 def test_a_receipt_of_two_claims_is_printed_once(toy):
     toy.spec(
         SPEC
