@@ -62,7 +62,7 @@ def matrices(model: Any, part: str) -> dict[str, Tensor]:
     Raises "not offered" for a model that names or packs them another way.
     """
     own, prefix = parameters(model), f"model.layers.0.{part}."
-    own[prefix + {"self_attn": "q_proj", "mlp": "down_proj"}[part] + ".weight"]  # is there, or not offered
+    own[prefix + {"self_attn": "q_proj", "mlp": "up_proj"}[part] + ".weight"]  # is there, or not offered
     return {n.split(".")[-2]: p for n, p in own.items() if n.startswith(prefix) and p.ndim == 2}
 
 

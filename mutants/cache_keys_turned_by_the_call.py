@@ -21,7 +21,7 @@ class Transformer(refimpl.Transformer):
         self.positions = positions
         return super().attend(layer, x, positions, cache, i)
 
-    def read(self, q, k, v, *, causal):
+    def read(self, q, k, v, *, causal, scale):
         n_new, n_past = q.shape[-2], k.shape[-2] - q.shape[-2]
         past = torch.arange(n_past, device=q.device) + self.positions[0] - (n_past if n_new > 1 else 0)
         at = torch.cat((past, self.positions))

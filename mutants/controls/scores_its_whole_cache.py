@@ -47,8 +47,8 @@ class Transformer(refimpl.Transformer):
         self.start = None if cache is None else cache.n_tokens
         return super().forward(tokens, cache)
 
-    def read(self, q, k, v, *, causal):
+    def read(self, q, k, v, *, causal, scale):
         if self.start is None:
-            return refimpl.attention(q, k, v, causal=causal)
+            return refimpl.attention(q, k, v, causal=causal, scale=scale)
         hidden = torch.ones(q.shape[-2], ROOM, dtype=torch.bool, device=q.device).triu(1 + self.start)
-        return mix(scores(q, k, None).masked_fill(hidden, -torch.inf), q, v)
+        return mix(scores(q, k, scale).masked_fill(hidden, -torch.inf), q, v)
