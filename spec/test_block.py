@@ -5,6 +5,8 @@ tokens and logits, and learn about the inside by choosing weights: a sublayer wh
 corrects nothing. Gains are drawn, never 1, since unit gains hide a norm in the wrong place.
 """
 
+import math
+
 import pytest
 import torch
 
@@ -301,8 +303,11 @@ def test_gradients_near_the_output_fall_with_depth(build, draw):
 
     The stream grows with every correction, so that the final norm divides by more: about as 1/sqrt(depth).
     """
-    ratio = last_gradient(build, draw, 16) / last_gradient(build, draw, 1)
-    at_most(ratio, 0.6, "the last W_down's gradient in 16 blocks over that in 1")
+    # One ratio's logarithm deviates by 0.21 about ln 0.36, so four's mean by 0.105: 0.6 is 5 deviations off,
+    # which comes by chance once in three million runs. Post-norm's is at 1.0.
+    ratios = [last_gradient(build, draw, 16) / last_gradient(build, draw, 1) for _ in range(4)]
+    typical = math.prod(ratios) ** (1 / 4)
+    at_most(typical, 0.6, "the last W_down's gradient in 16 blocks over that in 1")
 
 
 @pytest.mark.receipts("block")
