@@ -31,6 +31,11 @@ KNOWN_BREAKS = [
         "kind": "convention",
         "reason": "heads are d_model / n_heads wide, so that W_o is no identity at another d_head",
     },
+    {
+        "claim": "heads.width-is-free",
+        "kind": "convention",
+        "reason": "heads are d_model / n_heads wide: another d_head is not heard",
+    },
 ]
 
 

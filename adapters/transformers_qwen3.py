@@ -18,6 +18,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 DIFFERS = {"block": "queries and keys are normalised before RoPE turns them"}
 NORMALISES = "Qwen3 normalises each query and key head, with 2 d_head gains a block (Qwen3 report, 2025, §2)"
 COUNTS = (
+    "context.no-length-in-weights", "heads.width-is-free",
     "bytes.weights-follow-the-format", "cost.llama-2-7b-parameters", "cost.rule-of-twelve",
     "cost.whole-model-parameters", "cost.model-as-built", "heads.params-constant",
     "lm-head.tying-saves-one-table", "rope.no-parameters",

@@ -36,7 +36,6 @@ KNOWN_BREAKS = [
     {"claim": "contract.norm-is-finite", **NAN},
     {"claim": "norm.eps-is-added-under-the-root", **NO_EPS},
     {"claim": "contract.norm-passes-gradients", "dtype": "float32", **NO_EPS},
-    {"claim": "contract.norm-remembers-nothing", **NO_EPS},
 ]
 
 

@@ -16,6 +16,7 @@ GLU_BIAS = {"kind": "defect", "reason": "ff_no_bias=True leaves GLU's projection
 KNOWN_BREAKS = [
     {"claim": "block.norm-sublayer-add-twice", "dtype": "float32", **NO_EPS},
     {"claim": "rope.no-parameters", **GLU_BIAS},
+    {"claim": "context.no-length-in-weights", **GLU_BIAS},
     {"claim": "training.every-weight-gets-its-gradient", "dtype": "float32", **GLU_BIAS},
 ]
 NAMES = (
