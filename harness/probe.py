@@ -28,19 +28,6 @@ def weights(attention: Callable[..., Tensor], q: Tensor, k: Tensor, **options: A
     return torch.cat(pieces, dim=-1)
 
 
-def rates(rope: Callable[..., Tensor], basis: Tensor, **options: Any) -> Tensor:
-    """How far each dimension's plane turns per position (d_head,), by turning basis vectors once.
-
-    basis is the identity (d_head, d_head) on the tested device and in the tested dtype. Either pairing
-    and either direction will do: the cosine stays on a vector's own dimension, the sine leaves it.
-    """
-    one = torch.ones(1, dtype=torch.int64, device=basis.device)
-    turned = exact64(rope(basis[:, None, None, :], one, **options))[:, 0, 0]  # (d_head, d_head)
-    cosine = turned.diagonal()
-    sine = (turned - torch.diag(cosine)).square().sum(-1).sqrt()
-    return torch.atan2(sine, cosine)
-
-
 def logits_bound(config: ModelConfig, state: dict[str, Tensor], tokens: Tensor, dtype: torch.dtype) -> float:
     """How far correct logits may stray in this dtype: the reference's own error against float64."""
     import refimpl

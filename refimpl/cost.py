@@ -40,11 +40,6 @@ def cache_bytes_per_token(c: ModelConfig, bytes_per_number: int) -> int:
     return 2 * c.n_layers * c.n_kv_heads * c.d_head * bytes_per_number
 
 
-def attention_flops(c: ModelConfig, n: int) -> int:
-    """One layer's attention over n tokens: four projections, scores, average."""
-    return 2 * n * attention_parameters(c) + score_flops(c, n, n)
-
-
 def causal_score_flops(c: ModelConfig, n: int) -> int:
     """The scores' share that a causal layer needs: the lower triangle, (n + 1) / 2n of the rectangle."""
     return score_flops(c, n, n) * (n + 1) // (2 * n)

@@ -74,8 +74,6 @@ def test_product_of_matrices_costs_two_abc(a, b, c):
 
 # --- heads --------------------------------------------------------------------------------------------
 
-SPLITS = (1, 8, 32, 64)  # heads that 4096 is cut into
-
 
 def score_flops(attend, n_heads, n_kv_heads, n, d_head):
     """FLOPs of attention alone, every query over every key."""

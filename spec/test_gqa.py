@@ -21,7 +21,6 @@ from refimpl import LLAMA_3_8B, cost
 
 # (query heads, key/value heads): from heads of their own to one for all, never as many groups as members.
 GROUPS = [(5, 5), (6, 2), (6, 3), (8, 2), (15, 3), (6, 1)]
-WITH_GROUPS = pytest.mark.parametrize("n_heads, n_kv_heads", GROUPS)
 
 
 # --- who reads what ----------------------------------------------------------------------------------
