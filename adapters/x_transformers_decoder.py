@@ -1,8 +1,9 @@
 """A Llama made of x-transformers' TransformerWrapper and Decoder, with its own mask, tables and cache.
 
 Weights are reordered for its pairs (adjacent) and heads (query head h reads key/value head h % n_kv_heads).
-The bias that GLU keeps is set to 0, and the option by which Decoder's gains are 1 + g is off. A cached pass
-says by cache_age how many tokens are new. Softmax is float32 inside; RoPE's tables are cast with the model.
+The bias that GLU keeps is set to 0, and the option by which Decoder's gains are 1 + g is off. It is told to
+keep W_o where there is one head: by default it has none there. A cached pass says by cache_age how many
+tokens are new. Softmax is float32 inside; RoPE's tables are cast with the model.
 """
 
 import torch
@@ -18,6 +19,12 @@ KNOWN_BREAKS = [
     {"claim": "rope.no-parameters", **GLU_BIAS},
     {"claim": "context.no-length-in-weights", **GLU_BIAS},
     {"claim": "training.every-weight-gets-its-gradient", "dtype": "float32", **GLU_BIAS},
+    {
+        "claim": "rope.after-projection",
+        "dtype": "bfloat16",
+        "kind": "defect",
+        "reason": "a model cast to bfloat16 takes RotaryEmbedding's rates along, and positions follow them",
+    },
 ]
 NAMES = (
     "input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
@@ -42,7 +49,7 @@ class Transformer(TransformerWrapper):
                 dim=c.d_model, depth=c.n_layers, heads=c.n_heads, attn_kv_heads=c.n_kv_heads,
                 attn_dim_head=c.d_head, use_rmsnorm=True, ff_glu=True, ff_swish=True, ff_no_bias=True,
                 ff_mult=(c.d_ff + 0.5) / c.d_model, rotary_pos_emb=True, rotary_emb_dim=c.d_head,
-                norm_add_unit_offset=False, verbose=False,
+                norm_add_unit_offset=False, attn_project_out=True, verbose=False,
             )  # fmt: skip
             layers.rotary_pos_emb = turning(c.d_head, c.rope_base)
             super().__init__(
@@ -65,27 +72,35 @@ class Transformer(TransformerWrapper):
         return Cache()
 
     def load_state_dict(self, weights):
-        state, c = {"token_emb.emb.weight": weights["model.embed_tokens.weight"]}, self.config
-        pairs = lambda w: w.unflatten(0, (-1, 2, c.d_head // 2)).transpose(1, 2).flatten(0, 2)  # noqa: E731
-        heads = lambda w, dim: by_remainder(w.unflatten(dim, (-1, c.d_head)), c.n_kv_heads, dim)  # noqa: E731
-        for i in range(c.n_layers):
-            w = {name: weights[f"model.layers.{i}.{name}.weight"] for name in NAMES}
-            gate_up = torch.cat((w["mlp.up_proj"], w["mlp.gate_proj"]))
-            state |= {
-                f"attn_layers.layers.{2 * i + j}.{name}": x
-                for j, name, x in (
-                    (0, "0.0.g", w["input_layernorm"]),
-                    (0, "1.to_q.weight", heads(pairs(w["self_attn.q_proj"]), 0).flatten(0, 1)),
-                    (0, "1.to_k.weight", pairs(w["self_attn.k_proj"])),
-                    (0, "1.to_v.weight", w["self_attn.v_proj"]),
-                    (0, "1.to_out.weight", heads(w["self_attn.o_proj"], 1).flatten(1, 2)),
-                    (1, "0.0.g", w["post_attention_layernorm"]),
-                    (1, "1.ff.0.proj.weight", gate_up),
-                    (1, "1.ff.0.proj.bias", gate_up.new_zeros(len(gate_up))),
-                    (1, "1.ff.2.weight", w["mlp.down_proj"]),
-                )
-            }
-        state["attn_layers.final_norm.g"] = weights["model.norm.weight"]
+        c = self.config
+        state = {
+            "token_emb.emb.weight": weights["model.embed_tokens.weight"],
+            "attn_layers.final_norm.g": weights["model.norm.weight"],
+            "attn_layers.rotary_pos_emb.inv_freq": self.attn_layers.rotary_pos_emb.inv_freq,
+        }
         if not c.tie_embeddings:
             state["to_logits.weight"] = weights["lm_head.weight"]
-        return super().load_state_dict(state, strict=False)
+
+        def pairs(w):  # rows of a head: halves -> adjacent
+            return w.unflatten(0, (-1, 2, c.d_head // 2)).transpose(1, 2).flatten(0, 2)
+
+        def heads(w, dim):
+            return by_remainder(w.unflatten(dim, (-1, c.d_head)), c.n_kv_heads, dim).flatten(dim, dim + 1)
+
+        for i in range(c.n_layers):
+            norm_1, q, k, v, o, norm_2, gate, up, down = (
+                weights[f"model.layers.{i}.{name}.weight"] for name in NAMES
+            )
+            attention, ffn = (f"attn_layers.layers.{2 * i + j}." for j in (0, 1))
+            state |= {
+                attention + "0.0.g": norm_1,
+                attention + "1.to_q.weight": heads(pairs(q), 0),
+                attention + "1.to_k.weight": pairs(k),
+                attention + "1.to_v.weight": v,
+                attention + "1.to_out.weight": heads(o, 1),
+                ffn + "0.0.g": norm_2,
+                ffn + "1.ff.0.proj.weight": torch.cat((up, gate)),
+                ffn + "1.ff.0.proj.bias": up.new_zeros(2 * c.d_ff),
+                ffn + "1.ff.2.weight": down,
+            }
+        return super().load_state_dict(state)
