@@ -16,6 +16,7 @@ from harness.claims import Claim, clash, read
 from harness.gather import SETUP, SUMMARY, Verdicts, cited, restored
 from harness.inputs import Draw
 from harness.load import DTYPES, Unusable
+from harness.measure import Shapes
 from harness.options import concerned, setup, strict
 from harness.outcome import CALLED, outcome, words
 from harness.receipts import Receipt, Table
@@ -286,7 +287,8 @@ def made(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], Table]],
     tables = request.config.stash.setdefault(MADE, {})
 
     def find(title: str, build: Callable[[], Table]) -> Table:
-        table = tables.get(title) or build()
+        with Shapes():
+            table = tables.get(title) or build()
         if table.title != title:
             raise ValueError(f"the table made is {table.title!r}, not {title!r}")
         return table
@@ -310,6 +312,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         drawn.restart(seed)
         pyfuncitem.obj(**arguments)
     return True
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """On "meta" what an operation comes to is looked up where it can be."""
+    if CLAIM in item.stash and item.stash[CLAIM].on == "meta":
+        with Shapes():
+            return (yield)
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
