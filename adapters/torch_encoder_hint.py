@@ -11,7 +11,7 @@ KNOWN_BREAKS = [one for one in torch_encoder.KNOWN_BREAKS if one["claim"] == "he
         (
             "without gradients the fused path attends to the future, silently",
             (
-                "causal.logits-are-of-the-prefix", "causal.probe", "training.one-pass-is-n-passes",
+                "causal.probe", "training.one-pass-is-n-passes",
                 "generation.greedy-answer-is-one-token-a-trip",
             ),
         ),

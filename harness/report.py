@@ -14,7 +14,11 @@ from harness.verdicts import ERROR, HOLDS, NOT_OFFERED, Key, Verdict, counts
 
 SCHEMA = 1
 ARITHMETIC = "arithmetic"
-LIBRARIES = ("transformers", "jax", "mlx", "tinygrad")  # named in the header when an adapter loaded them
+# Named in the header, with their versions, when an adapter loaded them.
+LIBRARIES = (
+    "transformers", "mlx", "mlx_lm", "onnx", "onnxruntime", "x_transformers", "rotary_embedding_torch",
+    "jax", "flax", "keras", "litgpt", "tinygrad",
+)  # fmt: skip
 
 
 def in_reading_order(claims: Iterable[Claim]) -> list[Claim]:

@@ -1,19 +1,27 @@
-"""The adapters as texts: short, documented, and with known breaks that name real claims."""
+"""The adapters as texts: short, documented, with known breaks that name real claims, and a place in a run."""
 
 import ast
 import re
 
 import pytest
 
+from harness.claims import TOPICS
 from selftest.toy import ROOT
 
 ADAPTERS = sorted(p for p in (ROOT / "adapters").glob("*.py") if p.stem not in ("__init__", "known"))
+ID = rf"(?:{'|'.join(TOPICS)})\.[a-z0-9-]+"
 
 
 @pytest.fixture(scope="module")
 def claims():
     page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
     return set(re.findall(r"^- `([^`]+)`: .*\n  Needs", page, flags=re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def libraries():
+    """The page that harness.libraries makes of a run of each adapter."""
+    return (ROOT / "docs" / "libraries.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", ADAPTERS, ids=lambda p: p.stem)
@@ -24,7 +32,26 @@ def test_an_adapter_says_what_its_verdicts_rest_on(path):
     assert len(code) <= 110, f"{len(code)} lines: an adapter is a thin translation"
 
 
-@pytest.mark.parametrize("path", ADAPTERS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [*ADAPTERS, ROOT / "adapters" / "known.py"], ids=lambda p: p.stem)
 def test_known_breaks_name_real_claims(path, claims):
-    named = re.findall(r'"claim": "([^"]+)"', path.read_text(encoding="utf-8"))
-    assert set(named) <= claims
+    named = set(re.findall(rf'"({ID})"', path.read_text(encoding="utf-8")))
+    assert named - {"norm.weight"} <= claims, f"no claims: {sorted(named - claims)}"
+
+
+@pytest.mark.parametrize("path", ADAPTERS, ids=lambda p: p.stem)
+def test_an_adapter_is_run_and_its_verdicts_are_told(path, libraries):
+    ran = re.findall(r"--impl=adapters\.(\w+)", (ROOT / "tox.ini").read_text(encoding="utf-8"))
+    assert path.stem in ran, "no environment of tox.ini runs it"
+    told = re.findall(r"^### adapters\.(\w+)", libraries, flags=re.MULTILINE)
+    assert path.stem in told, "docs/libraries.md lacks it: its last lines say how to make the page again"
+
+
+def test_the_page_of_libraries_tells_of_adapters_and_claims_that_exist(libraries, claims):
+    told = set(re.findall(r"^### adapters\.(\w+)", libraries, flags=re.MULTILINE))
+    assert told <= {path.stem for path in ADAPTERS}
+    assert set(re.findall(rf"^(?:\| |- )`({ID})`", libraries, flags=re.MULTILINE)) <= claims
+
+
+def test_the_page_of_libraries_explains_every_break(libraries):
+    assert "**BREAKS**" not in libraries
+    assert "**error**" not in libraries
