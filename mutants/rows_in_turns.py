@@ -1,6 +1,6 @@
-"""Runs the rows of a batch one after the other, so that each of them reads all weights anew.
+"""Runs the rows of a batch in up to eight turns, and each turn reads all weights anew.
 
-The answers are right, and a batch buys nothing.
+The answers are right, and a batch buys little.
 """
 
 import torch
@@ -14,4 +14,4 @@ class Transformer(refimpl.Transformer):
     def forward(self, tokens, cache=None):
         if cache is not None:
             return super().forward(tokens, cache)
-        return torch.cat([super(Transformer, self).forward(row) for row in tokens.split(1)])
+        return torch.cat([super(Transformer, self).forward(rows) for rows in tokens.chunk(8)])
