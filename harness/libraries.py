@@ -26,8 +26,8 @@ SIGNS = {
 COMPOSED = "○"  # holds, in a model composed of its functions and the reference's
 REMAKE = """## Make this page again
 
-Each of `tox -e adapters`, `flex`, `jax`, `keras` and `litgpt` runs the libraries that can share an environment,
-and leaves its verdicts with `tox -e jax -- --verdicts=jax.jsonl`. Then
+Each of `tox -e adapters`, `flex`, `jax`, `keras` and `litgpt` runs libraries that share an environment, and
+leaves its verdicts with `tox -e jax -- --verdicts=jax.jsonl`. Then
 
 ```
 python -m harness.libraries docs/libraries.md adapters.jsonl flex.jsonl jax.jsonl keras.jsonl litgpt.jsonl
