@@ -9,18 +9,16 @@ from torch import Tensor
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None) -> Tensor:
     """One query at a time: exponentials of its scores, divided by their sum, weigh the values."""
-    (n_batch, n_heads, n_q, d_k), (_, n_kv_heads, n_k, _) = q.shape, k.shape
-    scale = d_k**-0.5 if scale is None else scale
-    rows = []
-    for b in range(n_batch):
-        for h in range(n_heads):
-            keys, values = (t[b, h // (n_heads // n_kv_heads)] for t in (k, v))
-            for i in range(n_q):
-                seen = i + n_k - n_q + 1 if causal else n_k
-                scores = scale * (keys[:seen] * q[b, h, i]).sum(-1)
-                weights = (scores - scores.max()).exp()
-                rows.append((weights[:, None] * values[:seen]).sum(0) / weights.sum())
-    return torch.stack(rows).unflatten(0, (n_batch, n_heads, n_q))
+    n_heads, n_q, n_kv_heads, n_k = q.shape[1], q.shape[2], k.shape[1], k.shape[2]
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    reads = [h // (n_heads // n_kv_heads) for h in range(n_heads)]  # the key/value head of each query head
+    k, v, rows = k[:, reads], v[:, reads], []
+    for i in range(n_q):
+        seen = i + n_k - n_q + 1 if causal else n_k
+        scores = scale * (k[:, :, :seen] * q[:, :, i : i + 1]).sum(-1)  # (batch, n_heads, seen)
+        weights = (scores - scores.amax(-1, keepdim=True)).exp()[..., None]
+        rows.append((weights * v[:, :, :seen]).sum(-2) / weights.sum(-2))
+    return torch.stack(rows, dim=-2)
 
 
 def rope(x: Tensor, positions: Tensor, *, base: float = 10000.0) -> Tensor:
