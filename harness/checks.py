@@ -134,6 +134,7 @@ def gradients(output: Tensor, *inputs: Tensor, along: Tensor | None = None) -> t
     __tracebackhide__ = True
     judge(output.requires_grad, "the output's gradient", "none", "one for every input")
     along = torch.ones_like(output) if along is None else along
+    judge(output.shape == along.shape, "the output's shape", tuple(output.shape), tuple(along.shape))
     found = torch.autograd.grad(output, inputs, grad_outputs=along, allow_unused=True)
     for i, grad in enumerate(found):
         judge(grad is not None, f"the gradient of input {i}", "none", "one for every input")

@@ -5,7 +5,7 @@ Shapes, row sums and convexity are right.
 
 from mutants.parts import hide, scores, spread
 
-MUST_BREAK = ("heads.own-opinions", "heads.never-interact", "heads.score-grid-grows")
+MUST_BREAK = ("heads.own-opinions", "heads.never-interact")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

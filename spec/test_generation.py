@@ -191,9 +191,9 @@ ONE_LAYER = LLAMA_3_8B.but(n_layers=1)
 WEIGHTS = cost.matmul_parameters(ONE_LAYER)
 
 
-def steps_table(make):
+def steps_table(model):
     """What one more token costs: the whole text again, or its own step through a cache."""
-    model, rows = make(ONE_LAYER), []
+    rows = []
     for n in (15, 1023):
         text, cache = torch.zeros(1, n + 1, dtype=torch.int64, device="meta"), model.new_cache()
         with torch.no_grad():
@@ -219,10 +219,12 @@ def steps_table(make):
 )
 def test_cache_makes_a_step_linear(impl, receipt):
     """A cached step runs the weights on one token and scores each key once; nothing is done again."""
-    table = steps_table(lambda c: impl.Transformer(c, device="meta", dtype=torch.bfloat16))
+    model = impl.Transformer(ONE_LAYER, device="meta", dtype=torch.bfloat16)
+    table = steps_table(model)
     receipt(table)
     a_key = cost.score_flops(ONE_LAYER, 1, 1)
-    scored = [(row[2] - 2 * WEIGHTS) / a_key for row in table.rows]
+    first = measure.flops(lambda: model(torch.zeros(1, 1, dtype=torch.int64, device="meta")))
+    scored = [1 + (row[2] - first) / a_key for row in table.rows]  # a text of one token scores one key
     # A cache with room set aside may score all its slots, filled or not: as many in either step.
     roomy = scored[0] == scored[1] >= 1024
     same(scored, scored if roomy else [16, 1024], "keys that the new token scores")
@@ -231,20 +233,15 @@ def test_cache_makes_a_step_linear(impl, receipt):
 
 @claim("generation.prompt-in-one-pass", needs="Transformer", on="meta", source="refresher §13")
 def test_prompt_is_read_in_one_pass(impl):
-    """A pass over n tokens uses each weight n times, a step uses each once."""
+    """A pass over n tokens uses each weight n times as often as a step, which is a pass over one."""
     config, n = SMALL.but(n_layers=1), 40
     model = impl.Transformer(config, device="meta", dtype=torch.float32)
     tokens = torch.zeros(1, n, dtype=torch.int64, device="meta")
     prompt, step = (measure.flops(lambda part=part: model(part)) for part in (tokens, tokens[:, :1]))
-    weights = 2 * cost.matmul_parameters(config)
-    same(
-        step,
-        weights + cost.score_flops(config, 1, 1),
-        "FLOPs of a step",
-    )
-    # Each weight is used n times; the rest are scores, half of them where a kernel skips the future.
+    weights = n * (step - cost.score_flops(config, 1, 1))
+    # The rest are scores, half of them where a kernel skips the future.
     scores = cost.score_flops(config, n, n)
-    between(prompt, n * weights + scores / 2, n * weights + scores, "FLOPs of the prompt")
+    between(prompt, weights + scores / 2, weights + scores, "FLOPs of the prompt, by those of a step")
 
 
 def last_alone(model, tokens):
@@ -334,7 +331,5 @@ def test_own_mistakes_make_more_mistakes(draw, run):
 
 @pytest.mark.receipts("generation")
 def test_receipts(receipt, made):
-    def make(config):
-        return refimpl.Transformer(config, device="meta", dtype=torch.bfloat16)
-
-    receipt(made("One more token, one layer of Llama-3-8B and its head", lambda: steps_table(make)))
+    model = refimpl.Transformer(ONE_LAYER, device="meta", dtype=torch.bfloat16)
+    receipt(made("One more token, one layer of Llama-3-8B and its head", lambda: steps_table(model)))
