@@ -95,6 +95,7 @@ class Verdicts:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         self.config.option.keyword = ""  # under workers the controller still has it
+        self.thin_out()
         self.learn(self.config.stash.get(SUMMARY, {"claims": {}, "not_offered": []}))
         self.verdicts = collect(self.cases, self.not_offered)
         finished = exitstatus in (
@@ -110,6 +111,12 @@ class Verdicts:
             self.lines.close(body if finished else body[:-1])
         if self.config.option.report and not listing:
             self.write_reports(session, [self.header, *body], finished)
+
+    def thin_out(self) -> None:
+        """Forget what pytest would look through once more for each failure: silent set-ups and teardowns."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            reporter.stats[""] = [r for r in reporter.stats.get("", []) if r.sections]
 
     def fails(self) -> bool:
         """Whether anything breaks or errs, or nothing was offered by any implementation."""
