@@ -11,7 +11,7 @@ from harness.runs import Line, Run, unequal, where
 
 @dataclass(frozen=True)
 class Column:
-    """An implementation on a device; in one run of several, where two judged it there."""
+    """An implementation on a device; in one run of several, where two judged it there on the same claim."""
 
     impl: str
     device: str
@@ -64,13 +64,22 @@ def places(run: Run) -> list[tuple[str, str]]:
     return [(impl, device) for impl in run.header["implementations"] for device in run.header["devices"]]
 
 
+def twice(runs: list[Run]) -> set[tuple[str, str]]:
+    """Places that two runs judge on the same claim, and so in a column each. Parts of one run share one."""
+    seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    for run in runs:
+        for key in run.verdicts:
+            devices = run.header["devices"] if key[2] == "meta" else [key[2]]
+            seen.update((device, key) for device in devices)
+    return {(key[1], device) for (device, key), n in seen.items() if n > 1}
+
+
 def find(runs: list[Run]) -> Found:
     found = Found(runs)
-    twice = {place for place, n in Counter(p for run in runs for p in places(run)).items() if n > 1}
-    for run in runs:
-        found.columns += [Column(*place, run.name if place in twice else "") for place in places(run)]
-    order = {impl: i for i, impl in enumerate(dict.fromkeys(column.impl for column in found.columns))}
-    found.columns.sort(key=lambda column: order[column.impl])
+    again = twice(runs)
+    columns = [Column(*p, run.name if p in again else "") for run in runs for p in places(run)]
+    order = {impl: i for i, impl in enumerate(dict.fromkeys(column.impl for column in columns))}
+    found.columns = sorted(dict.fromkeys(columns), key=lambda column: order[column.impl])
     found.short = unequal(order)
     for run in runs:
         found.claims = run.claims | found.claims

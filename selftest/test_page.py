@@ -164,6 +164,23 @@ def test_two_runs_of_one_implementation_have_a_column_each(toy):
     assert "refimpl on cpu float32 (first.jsonl), cpu float32 (second.jsonl)" in " ".join(found.texts)
 
 
+def test_parts_of_a_run_by_topic_share_a_column(toy):
+    toy("--impl=refimpl", "-k", "norm", "--verdicts=first.jsonl")
+    toy("--impl=refimpl", "-k", "not norm", "--verdicts=second.jsonl")
+    toy("--impl=refimpl", "--verdicts=whole.jsonl")
+    assert page.main(["parts.html", "first.jsonl", "second.jsonl"]) == 0
+    assert page.main(["whole.html", "whole.jsonl"]) == 0
+    for name in ("parts", "whole"):
+        found = closed(read(toy, f"{name}.html"))
+        heads = [a["title"] for tag, a in found.elements if a.get("class") == "cell" and "title" in a]
+        assert heads == ["refimpl"]
+    marks = [
+        sorted(a["title"] for _, a in closed(read(toy, f"{name}.html")).elements if a.get("data-v"))
+        for name in ("parts", "whole")
+    ]
+    assert marks[0] == marks[1]
+
+
 def test_a_hostile_implementation_stays_text(toy):
     result = toy(hostile(toy), "--report=out.html", "--report=out.md")
     assert result.ret == 1
