@@ -180,9 +180,11 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         alone, kept = single(Path(name), options.rounds)
+        print(*alone, sep="\n\n", end="\n\n", flush=True)
         crowd, grew = many(Path(name))
-    for table in [*alone, *crowd, *([mutants()] if options.mutants else [])]:
-        print(f"{table}\n")
+        print(*crowd, sep="\n\n", end="\n\n", flush=True)
+    if options.mutants:
+        print(mutants())
     return int(not (kept and grew))
 
 
