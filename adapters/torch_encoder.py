@@ -25,7 +25,6 @@ DIFFERS = {
 }
 BY_DESIGN = {"kind": "convention", "reason": "a ReLU network of two matrices, no shared key/value heads"}
 KNOWN_BREAKS = [
-    {"claim": "generation.prompt-in-one-pass", **BY_DESIGN},
     {"claim": "training.every-weight-gets-its-gradient", "dtype": FINER_THAN_BFLOAT16, **BY_DESIGN},
     {"claim": "training.six-per-matmul-weight", **BY_DESIGN},
     {

@@ -105,7 +105,9 @@ def plural(tally: Counter[str], *kinds: str) -> str:
 def ran(run: Run) -> str:
     """Day, devices, and versions of what the run imported."""
     devices = ", ".join(f"{name} ({maker})" for name, maker in run.header["devices"].items())
-    versions = ", ".join(f"{name} {number}" for name, number in run.header["versions"].items())
+    versions = ", ".join(
+        f"{name} {number}".replace("_", "-") for name, number in run.header["versions"].items()
+    )
     return row(str(run.header["started"])[:10], escaped(devices), escaped(versions))
 
 
