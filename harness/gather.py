@@ -67,6 +67,7 @@ class Verdicts:
         self.claims |= {id: Claim(**restored(c)) for id, c in summary["claims"].items()}
         self.not_offered |= {tuple(key): reason for key, reason in summary["not_offered"]}
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         self.learn(getattr(node, "workeroutput", {}).get("summary", {"claims": {}, "not_offered": []}))
 

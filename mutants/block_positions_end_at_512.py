@@ -2,7 +2,7 @@
 
 import refimpl
 
-MUST_BREAK = ("rope.after-projection",)
+MUST_BREAK = ("rope.goes-on-in-long-texts",)
 
 
 class Transformer(refimpl.Transformer):

@@ -846,30 +846,37 @@ def test_gradients_add_at_fan_outs(impl, draw, dtype):
     "training.every-weight-gets-its-gradient",
     needs="Transformer",
     gradients=True,
+    dtypes=("float32",),
     through=("attention", "rms_norm", "feed_forward"),
     source="refresher §6, §8, §13",
 )
-@pytest.mark.parametrize("n", [3, 6])
-def test_every_weight_gets_its_gradient(build, draw, dtype, n):
-    """The error reaches every weight, the three maps to q, k and v each, in the exact amount."""
-    weights, tokens = draw.weights(SMALL), draw.tokens(SMALL.n_vocab, 2, n)
+def test_every_weight_gets_its_gradient(build, draw):
+    """The error reaches every weight, the three maps to q, k and v each: as much as a nudge moves it.
+
+    Each matrix is nudged along its gradient by 0.3% of its size, to and fro. The loss bends by under 1% over
+    that in the reference, and rounds by less; a nudge needs float32.
+    """
+    weights, tokens = draw.weights(SMALL), draw.tokens(SMALL.n_vocab, 2, 6)
     model = build(SMALL, weights)
     own = measure.parameters(model)
     grads = gradients(graded(model(tokens), tokens), *own.values())
     silent = [name for name, g in zip(own, grads, strict=True) if not bool(g.ne(0).any())]
     same(silent, [], "weights with a gradient of zero")
-    # Lengths are compared: they are the same however a weight is laid out, and their square sum however
-    # weights are fused. No one length errs by more than all gradients together.
-    length, within = gradient_bound(weights, tokens, dtype)
-    close(as_vector(grads).norm(), length, within, "the length of the gradient")
-    exact = gradients_by_name(weights, tokens, torch.float64)
-    found, expected = (torch.stack([exact64(g).norm() for g in gs]) for gs in (grads, exact.values()))
-    if own.keys() == exact.keys():
-        at = dict(zip(own, found, strict=True))
-        for name, right in zip(exact, expected, strict=True):
-            close(at[name], right, within, f"the length of the gradient to {name}")
-    elif len(found) == len(expected):
-        close(found.sort().values, expected.sort().values, within, "the lengths of the gradients, sorted")
+
+    def loss(w, nudged):
+        as_it_was = w.detach().clone()
+        with torch.no_grad():
+            w.copy_(nudged)
+            found = float(graded(model(tokens).double(), tokens))
+            w.copy_(as_it_was)
+        return found
+
+    for (name, w), grad in zip(own.items(), grads, strict=True):
+        step = 0.003 * w.detach().norm() * grad / grad.norm()
+        slope = (loss(w, w + step) - loss(w, w - step)) / (2 * float(step.norm()))
+        close(
+            slope / float(grad.norm()), 1.0, 0.05, f"what a nudge moves over what the gradient says, {name}"
+        )
 
 
 # --- so what actually runs in parallel? ------------------------------------------------------------------
