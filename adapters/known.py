@@ -9,9 +9,6 @@ START_ALIGNED = (
     "generation.greedy-answer-is-one-token-a-trip", "generation.no-cache-is-an-empty-cache",
 )  # fmt: skip
 
-# In bfloat16 the bound on a gradient's length is wider than what another model changes in it.
-FINER_THAN_BFLOAT16 = ("float32", "float64", "float16")
-
 
 def breaks(kind, reason, *claims, **narrowed):
     """KNOWN_BREAKS entries for claims that break for one reason."""

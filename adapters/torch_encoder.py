@@ -9,8 +9,6 @@ key/value head repeated, gate_proj and down_proj; its biases are set to 0. float
 import torch
 from torch import nn
 
-from adapters.known import FINER_THAN_BFLOAT16
-
 DIFFERS = {
     "norm": "LayerNorm",
     "block": "LayerNorm, and a network of two matrices",
@@ -25,7 +23,6 @@ DIFFERS = {
 }
 BY_DESIGN = {"kind": "convention", "reason": "a ReLU network of two matrices, no shared key/value heads"}
 KNOWN_BREAKS = [
-    {"claim": "training.every-weight-gets-its-gradient", "dtype": FINER_THAN_BFLOAT16, **BY_DESIGN},
     {"claim": "training.six-per-matmul-weight", **BY_DESIGN},
     {
         "claim": "heads.disjoint-without-w-o",

@@ -16,14 +16,7 @@ from transformers.models.gemma import modeling_gemma
 from adapters import transformers_llama as llama
 
 DTYPES = ("float32", "bfloat16", "float16")
-KNOWN_BREAKS = [
-    llama.OVERFLOWS,
-    {
-        "claim": "training.every-weight-gets-its-gradient",
-        "kind": "convention",
-        "reason": "Gemma multiplies its embeddings by sqrt(d_model), so their gradient is that much longer",
-    },
-]
+KNOWN_BREAKS = [llama.OVERFLOWS]
 
 attention = partial(llama.attention, forward=modeling_gemma.eager_attention_forward)
 rope = partial(llama.rope, tables=modeling_gemma.GemmaRotaryEmbedding, kind=GemmaConfig)

@@ -11,17 +11,16 @@ from functools import partial
 from transformers import MistralConfig, MistralForCausalLM
 
 from adapters import transformers_llama as llama
-from adapters.known import FINER_THAN_BFLOAT16, breaks
+from adapters.known import breaks
 
 DTYPES = ("float32", "bfloat16", "float16")
 DIFFERS = {"block": "each layer reads the last 4 tokens"}
 WINDOW = "each layer reads and keeps the last 4 tokens (Jiang et al. 2023, Mistral 7B, §2)"
-GRADIENTS_LENGTH = "training.every-weight-gets-its-gradient"
 KNOWN_BREAKS = breaks(
     "convention", WINDOW,
     "causal.probe", "generation.cache-makes-a-step-linear", "generation.reads-all-earlier-tokens",
-    "rope.after-projection", "serving.cache-bytes", "serving.cache-grows-linearly", "serving.cache-in-16-bit",
-) + breaks("convention", WINDOW, GRADIENTS_LENGTH, dtype=FINER_THAN_BFLOAT16)  # fmt: skip
+    "serving.cache-bytes", "serving.cache-grows-linearly", "serving.cache-in-16-bit",
+)  # fmt: skip
 
 
 class Transformer(llama.Transformer):

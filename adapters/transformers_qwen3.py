@@ -13,7 +13,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from transformers.models.qwen3 import modeling_qwen3
 
 from adapters import transformers_llama as llama
-from adapters.known import FINER_THAN_BFLOAT16, breaks
+from adapters.known import breaks
 
 DTYPES = ("float32", "bfloat16", "float16")
 DIFFERS = {"block": "queries and keys are normalised before RoPE turns them"}
@@ -24,11 +24,9 @@ COUNTS = (
     "cost.whole-model-parameters", "cost.model-as-built", "heads.params-constant",
     "lm-head.tying-saves-one-table", "rope.no-parameters",
 )  # fmt: skip
-GRADIENTS_LENGTH = "training.every-weight-gets-its-gradient"
 KNOWN_BREAKS = [
     llama.OVERFLOWS,
-    *breaks("convention", NORMALISES, "rope.after-projection", *COUNTS),
-    *breaks("convention", NORMALISES, GRADIENTS_LENGTH, dtype=FINER_THAN_BFLOAT16),
+    *breaks("convention", NORMALISES, *COUNTS),
 ]
 
 attention = partial(llama.attention, forward=modeling_qwen3.eager_attention_forward)

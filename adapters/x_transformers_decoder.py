@@ -9,7 +9,6 @@ tokens are new. Softmax is float32 inside; RoPE's tables are cast with the model
 import torch
 from x_transformers import Decoder, TransformerWrapper
 
-from adapters.known import FINER_THAN_BFLOAT16
 from adapters.x_transformers_attend import DTYPES, NO_EPS, by_remainder, turning
 
 __all__ = ["DTYPES", "Transformer"]
@@ -19,9 +18,8 @@ KNOWN_BREAKS = [
     {"claim": "block.norm-sublayer-add-twice", "dtype": "float32", **NO_EPS},
     {"claim": "rope.no-parameters", **GLU_BIAS},
     {"claim": "context.no-length-in-weights", **GLU_BIAS},
-    {"claim": "training.every-weight-gets-its-gradient", "dtype": FINER_THAN_BFLOAT16, **GLU_BIAS},
     {
-        "claim": "rope.after-projection",
+        "claim": "rope.goes-on-in-long-texts",
         "dtype": "bfloat16",
         "kind": "defect",
         "reason": "a model cast to bfloat16 takes RotaryEmbedding's rates along, and positions follow them",

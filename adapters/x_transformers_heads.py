@@ -20,7 +20,6 @@ KNOWN_BREAKS = [
         "contract.attention-passes-gradients",
         "gqa.equals-shared-full-heads", "gqa.model-equals-repeated-projections",
         "gqa.query-head-reads-its-group", "heads.order-is-free", "scale.argument-multiplies-scores",
-        "training.every-weight-gets-its-gradient",
     )
 ]  # fmt: skip
 

@@ -853,8 +853,9 @@ def test_gradients_add_at_fan_outs(impl, draw, dtype):
 def test_every_weight_gets_its_gradient(build, draw):
     """The error reaches every weight, the three maps to q, k and v each: as much as a nudge moves it.
 
-    Each matrix is nudged along its gradient by 0.3% of its size, to and fro. The loss bends by under 1% over
-    that in the reference, and rounds by less; a nudge needs float32.
+    Each matrix is nudged along its gradient by 0.1% of its size, to and fro. Over that the loss bends and
+    rounds by under 0.1% of its slope in the reference, and by 0.6% where gains are larger by 1; a nudge needs
+    float32.
     """
     weights, tokens = draw.weights(SMALL), draw.tokens(SMALL.n_vocab, 2, 6)
     model = build(SMALL, weights)
@@ -872,7 +873,7 @@ def test_every_weight_gets_its_gradient(build, draw):
         return found
 
     for (name, w), grad in zip(own.items(), grads, strict=True):
-        step = 0.003 * w.detach().norm() * grad / grad.norm()
+        step = 0.001 * (float(w.detach().norm()) or 1.0) * grad / grad.norm()  # a bias may be 0 as a whole
         slope = (loss(w, w + step) - loss(w, w - step)) / (2 * float(step.norm()))
         close(
             slope / float(grad.norm()), 1.0, 0.05, f"what a nudge moves over what the gradient says, {name}"
