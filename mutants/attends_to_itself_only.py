@@ -8,6 +8,7 @@ import torch
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("causal.mask-matrix", "causal.probe", "causal.fading-is-no-law")
+SPREADS = ("attention", "contract", "gqa", "heads", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -6,6 +6,7 @@ The answers are right; what grows with the square of the tokens doubles.
 import refimpl
 
 MUST_BREAK = ("cost.layer-flops", "cost.quadratic-share", "cost.layer-grows-less-than-the-square")
+SPREADS = ("generation", "training")
 
 
 def attention(q, k, v, **options):

@@ -6,6 +6,7 @@ A batch of one, or of equal rows, is right. Seen: BobMcDear/attorch 14.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("contract.attention-keeps-rows-apart",)
+SPREADS = ("attention", "causal", "gqa", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

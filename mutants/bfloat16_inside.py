@@ -6,6 +6,7 @@ Plausible to two digits; seen wherever an autocast is left on.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("attention.fast-is-exact", "attention.formula")
+SPREADS = ("causal", "contract", "generation", "gqa", "heads", "scale", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -7,6 +7,7 @@ import refimpl
 from refimpl.transformer import merge, split
 
 MUST_BREAK = ("block.norm-sublayer-add-twice",)
+SPREADS = ("rope",)
 
 
 class Transformer(refimpl.Transformer):

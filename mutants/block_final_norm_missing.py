@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("block.stream-is-not-normalised", "block.identity-without-corrections")
+SPREADS = ("contract", "lm-head", "training")
 
 
 class Transformer(refimpl.Transformer):

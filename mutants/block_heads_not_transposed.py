@@ -7,6 +7,7 @@ import refimpl
 from refimpl.transformer import split
 
 MUST_BREAK = ("heads.order-is-free", "block.norm-sublayer-add-twice")
+SPREADS = ("causal", "contract", "generation", "training")
 
 
 class Transformer(refimpl.Transformer):

@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("block.norm-sublayer-add-twice",)
+SPREADS = ("contract", "training")
 
 
 class Transformer(refimpl.Transformer):

@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("block.gradient-passes-the-skip",)
+SPREADS = ("training",)
 
 
 class Transformer(refimpl.Transformer):

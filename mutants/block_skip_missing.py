@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("block.identity-without-corrections", "block.norm-sublayer-add-twice", "block.in-series")
+SPREADS = ("attention", "heads")
 
 
 class Transformer(refimpl.Transformer):

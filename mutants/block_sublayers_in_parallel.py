@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("block.norm-sublayer-add-twice",)
+SPREADS = ("heads",)
 
 
 class Transformer(refimpl.Transformer):

@@ -7,6 +7,7 @@ import refimpl
 from refimpl.transformer import merge, split
 
 MUST_BREAK = ("block.one-input-three-projections",)
+SPREADS = ("contract", "cost", "lm-head", "rope", "serving", "training")
 
 
 class Transformer(refimpl.Transformer):

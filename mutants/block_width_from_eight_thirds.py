@@ -7,6 +7,7 @@ as they should.
 import refimpl
 
 MUST_BREAK = ("ffn.three-matrices", "ffn.share-of-a-block", "block.two-sublayers-and-two-norms")
+SPREADS = ("context", "cost", "lm-head", "rope", "serving", "training")
 
 
 class Transformer(refimpl.Transformer):

@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("training.what-runs-in-parallel",)
+SPREADS = ("block",)
 
 
 class Transformer(refimpl.Transformer):

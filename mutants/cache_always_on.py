@@ -6,6 +6,7 @@ Training and scoring run without a cache; here they continue the text somebody e
 import refimpl
 
 MUST_BREAK = ("generation.no-cache-is-an-empty-cache",)
+SPREADS = ("contract",)
 
 
 class Transformer(refimpl.Transformer):

@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("generation.cached-equals-full",)
+SPREADS = ("contract", "serving")
 
 
 class Cache(refimpl.Cache):

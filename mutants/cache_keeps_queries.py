@@ -5,6 +5,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("serving.cache-bytes", "serving.cache-by-kv-heads", "serving.step-reads-the-cache-too")
+SPREADS = ("generation",)
 
 
 class Cache(refimpl.Cache):

@@ -9,6 +9,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("generation.cached-equals-full",)
+SPREADS = ("contract",)
 
 
 class Transformer(refimpl.Transformer):

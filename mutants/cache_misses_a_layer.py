@@ -3,6 +3,7 @@
 import refimpl
 
 MUST_BREAK = ("serving.cache-bytes", "serving.cache-in-16-bit")
+SPREADS = ("contract", "generation")
 
 
 class Cache(refimpl.Cache):

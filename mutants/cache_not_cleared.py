@@ -7,6 +7,7 @@ right, so that positions are too.
 import refimpl
 
 MUST_BREAK = ("generation.caches-are-separate",)
+SPREADS = ("contract",)
 
 
 class Cache(refimpl.Cache):

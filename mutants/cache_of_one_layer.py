@@ -6,6 +6,7 @@ The classic slip of passing the same list to every block; one-layer models are r
 import refimpl
 
 MUST_BREAK = ("generation.cached-equals-full", "generation.no-cache-is-an-empty-cache")
+SPREADS = ("contract", "serving")
 
 
 class Cache(refimpl.Cache):

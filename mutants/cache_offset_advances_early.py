@@ -7,6 +7,7 @@ is the same object that `cache.offset += n` moves.
 import refimpl
 
 MUST_BREAK = ("generation.cached-equals-full", "generation.no-cache-is-an-empty-cache")
+SPREADS = ("contract",)
 
 
 class Transformer(refimpl.Transformer):

@@ -7,6 +7,7 @@ PR 46, microsoft/onnxruntime-genai PR 2354, Physical-Intelligence/openpi issue 7
 import refimpl
 
 MUST_BREAK = ("generation.cached-equals-full", "generation.greedy-answer-is-one-token-a-trip")
+SPREADS = ("contract",)
 
 
 class Transformer(refimpl.Transformer):

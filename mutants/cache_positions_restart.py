@@ -7,6 +7,7 @@ issue 1983, keras-team/keras-hub PR 1544, OpenNMT/CTranslate2 PR 1572.
 import refimpl
 
 MUST_BREAK = ("generation.cached-equals-full", "generation.greedy-answer-is-one-token-a-trip")
+SPREADS = ("contract",)
 
 
 class Transformer(refimpl.Transformer):

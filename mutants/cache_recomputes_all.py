@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("generation.cache-makes-a-step-linear",)
+SPREADS = ("serving",)
 
 
 class Cache:

@@ -6,6 +6,7 @@ A first text is right; any other finds the tokens of the ones before it.
 import refimpl
 
 MUST_BREAK = ("generation.caches-are-separate",)
+SPREADS = ("contract",)
 
 
 class Transformer(refimpl.Transformer):

@@ -7,6 +7,7 @@ text at a time is decoded rightly.
 import refimpl
 
 MUST_BREAK = ("contract.model-keeps-caches-apart",)
+SPREADS = ("generation",)
 
 
 class Transformer(refimpl.Transformer):

@@ -6,6 +6,7 @@ AdamW exists because this is not the same as decaying the weights (Loshchilov & 
 import refimpl
 
 MUST_BREAK = ("training.message-comes-from-behind", "training.every-weight-gets-its-gradient")
+SPREADS = ("generation",)
 
 
 class Transformer(refimpl.Transformer):

@@ -11,6 +11,7 @@ MUST_BREAK = (
     "contract.norm-is-finite",
     "contract.ffn-is-finite",
 )
+SPREADS = ("attention", "causal", "heads", "norm", "rope")
 
 
 def scaled(x):

@@ -8,6 +8,7 @@ import torch
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("attention.weighted-average", "attention.formula")
+SPREADS = ("causal", "contract", "generation", "gqa", "heads", "scale", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

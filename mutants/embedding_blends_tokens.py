@@ -8,6 +8,7 @@ import torch.nn.functional as F
 import refimpl
 
 MUST_BREAK = ("lm-head.context-enters-in-the-blocks",)
+SPREADS = ("attention", "block", "contract", "generation")
 
 
 class Transformer(refimpl.Transformer):

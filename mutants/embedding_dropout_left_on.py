@@ -8,6 +8,7 @@ import torch.nn.functional as F
 import refimpl
 
 MUST_BREAK = ("generation.passes-repeat",)
+SPREADS = ("attention", "block", "causal", "contract", "gqa", "heads", "lm-head", "rope", "training")
 
 
 class Transformer(refimpl.Transformer):

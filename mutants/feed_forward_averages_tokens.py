@@ -6,6 +6,7 @@ A convolution where each token should be alone.
 import refimpl
 
 MUST_BREAK = ("attention.only-step-between-tokens", "causal.probe")
+SPREADS = ("contract", "ffn", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

@@ -4,6 +4,7 @@ An activation whose name is not found may fall back to the identity. The doublin
 """
 
 MUST_BREAK = ("ffn.gate-is-no-dimmer", "ffn.gate-and-content-roles")
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

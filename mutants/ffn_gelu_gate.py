@@ -6,6 +6,7 @@ Where: huggingface/candle PRs 991, 3747 and 3991; togethercomputer/stripedhyena 
 import torch.nn.functional as F
 
 MUST_BREAK = ("ffn.gate-is-no-dimmer", "ffn.formula")
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

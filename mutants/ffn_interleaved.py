@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 MUST_BREAK = ("ffn.formula", "ffn.two-patterns-a-slot")
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

@@ -10,6 +10,7 @@ MUST_BREAK = (
     "cost.llama-2-7b-parameters",
     "cost.rule-of-twelve",
 )
+SPREADS = ("block", "context", "ffn", "lm-head", "rope", "serving", "training")
 
 
 class Transformer(refimpl.Transformer):

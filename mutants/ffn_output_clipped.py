@@ -6,6 +6,7 @@ The output is then not linear in W_down, and no edit of W_down can write a large
 import torch.nn.functional as F
 
 MUST_BREAK = ("ffn.fact-is-a-rank-one-edit", "ffn.gate-and-content-roles")
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

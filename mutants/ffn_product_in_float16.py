@@ -6,6 +6,7 @@ Where: unslothai/unsloth-zoo PR 600. bfloat16 is not affected there.
 import torch.nn.functional as F
 
 MUST_BREAK = ("ffn.far-gates",)
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

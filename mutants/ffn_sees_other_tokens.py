@@ -6,6 +6,7 @@ A token's output then depends on the tokens beside it.
 import torch.nn.functional as F
 
 MUST_BREAK = ("ffn.position-wise",)
+SPREADS = ("attention", "causal", "contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

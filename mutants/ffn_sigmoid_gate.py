@@ -6,6 +6,7 @@ Where: ooples/AiDotNet.Tensors PR 46, which has glu beside swiglu.
 import torch
 
 MUST_BREAK = ("ffn.gate-is-no-dimmer", "ffn.far-gates")
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

@@ -6,6 +6,7 @@ Where: ml-explore/mlx-lm PR 767; ooples/AiDotNet.Tensors PR 46. Equal weights in
 import torch.nn.functional as F
 
 MUST_BREAK = ("ffn.gate-and-content-roles", "ffn.formula")
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

@@ -6,6 +6,7 @@ The output is still a blend of rows of W_down, but no longer a sum of single slo
 import torch.nn.functional as F
 
 MUST_BREAK = ("ffn.sum-over-slots", "ffn.formula")
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

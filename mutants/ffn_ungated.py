@@ -6,6 +6,7 @@ Where: google-research/timesfm issue 493, where a unit test asserted that swiglu
 import torch.nn.functional as F
 
 MUST_BREAK = ("ffn.gate-and-content-roles", "ffn.two-patterns-a-slot", "ffn.not-additive")
+SPREADS = ("contract", "training")
 
 
 def feed_forward(x, w_gate, w_up, w_down):

@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("lm-head.final-norm",)
+SPREADS = ("block", "contract", "training")
 
 
 class Transformer(refimpl.Transformer):

@@ -13,6 +13,19 @@ MUST_BREAK = (
     "contract.ffn-keeps-rows-apart",
     "contract.model-keeps-rows-apart",
 )
+SPREADS = (
+    "attention",
+    "block",
+    "causal",
+    "context",
+    "ffn",
+    "gqa",
+    "lm-head",
+    "norm",
+    "rope",
+    "scale",
+    "training",
+)
 
 
 def first(answer):

@@ -6,6 +6,7 @@ Short inputs cannot show it; the FLOPs of long ones stop growing with the square
 import refimpl
 
 MUST_BREAK = ("cost.scores-grow-with-the-square",)
+SPREADS = ("attention",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

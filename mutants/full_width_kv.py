@@ -8,6 +8,7 @@ from torch import nn
 import refimpl
 
 MUST_BREAK = ("cost.whole-model-parameters", "cost.gqa-shrinks-projections", "cost.rule-of-twelve")
+SPREADS = ("block", "context", "ffn", "gqa", "heads", "lm-head", "rope", "serving", "training")
 
 
 class FirstRows(nn.Linear):

@@ -9,6 +9,7 @@ MUST_BREAK = (
     "training.gradients-add-where-a-tensor-is-read-twice",
     "training.every-weight-gets-its-gradient",
 )
+SPREADS = ("contract",)
 
 
 def feed_forward(x, w_gate, w_up, w_down):

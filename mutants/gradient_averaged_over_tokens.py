@@ -6,6 +6,7 @@ Outputs are right, and with one token all is.
 import refimpl
 
 MUST_BREAK = ("training.weight-correction-is-input-times-message",)
+SPREADS = ("contract",)
 
 
 def feed_forward(x, w_gate, w_up, w_down):

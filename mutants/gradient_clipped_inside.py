@@ -6,6 +6,7 @@ A clipped average is not the average of what is clipped one by one: gradients of
 import refimpl
 
 MUST_BREAK = ("training.single-loss", "training.what-runs-in-parallel")
+SPREADS = ("block",)
 
 
 class Transformer(refimpl.Transformer):

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 import refimpl
 
 MUST_BREAK = ("training.guesses-do-not-interact",)
+SPREADS = ("attention", "block", "contract", "cost", "generation", "heads", "lm-head")
 
 
 class Transformer(refimpl.Transformer):

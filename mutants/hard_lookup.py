@@ -12,6 +12,7 @@ MUST_BREAK = (
     "attention.soft-choice-has-gradient",
     "attention.even-without-scores",
 )
+SPREADS = ("causal", "contract", "gqa", "heads", "scale", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

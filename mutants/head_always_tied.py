@@ -11,6 +11,7 @@ MUST_BREAK = (
     "lm-head.tying-saves-one-table",
     "lm-head.rows-compete-by-product",
 )
+SPREADS = ("block", "context", "cost", "generation", "heads", "rope", "serving", "training")
 
 
 class Transformer(refimpl.Transformer):

@@ -7,6 +7,7 @@ gibberish from small models only.
 import refimpl
 
 MUST_BREAK = ("lm-head.rows-compete-by-product",)
+SPREADS = ("block", "generation", "gqa", "heads", "rope", "training")
 
 
 class Transformer(refimpl.Transformer):

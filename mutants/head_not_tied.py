@@ -7,6 +7,7 @@ sgl-project/sglang PR 1508, vllm-project/vllm PR 3344.
 import refimpl
 
 MUST_BREAK = ("lm-head.tying-saves-one-table", "lm-head.table-has-a-row-a-token")
+SPREADS = ("cost",)
 
 
 def Transformer(config, *, device, dtype):

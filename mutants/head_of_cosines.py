@@ -8,6 +8,7 @@ import torch.nn.functional as F
 import refimpl
 
 MUST_BREAK = ("lm-head.rows-compete-by-product",)
+SPREADS = ("block", "serving")
 
 
 class Transformer(refimpl.Transformer):

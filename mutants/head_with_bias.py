@@ -9,6 +9,7 @@ from torch import nn
 import refimpl
 
 MUST_BREAK = ("lm-head.table-has-a-row-a-token", "lm-head.tying-saves-one-table")
+SPREADS = ("context", "cost", "rope", "training")
 
 
 class Transformer(refimpl.Transformer):

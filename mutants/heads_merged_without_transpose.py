@@ -6,6 +6,7 @@ One head, or one query, is right. Seen: jsbaan/transformer-from-scratch PR 6; re
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("heads.never-interact", "attention.axis-roles", "attention.each-query-its-own-row")
+SPREADS = ("causal", "contract", "generation", "gqa", "scale", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

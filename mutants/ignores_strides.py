@@ -14,6 +14,7 @@ MUST_BREAK = (
     "contract.norm-reads-by-strides",
     "contract.ffn-reads-by-strides",
 )
+SPREADS = ("causal", "generation", "gqa", "heads", "training")
 
 
 def packed(x):

@@ -6,6 +6,7 @@ Seen: karpathy/llm.c PR 531 (suspected there).
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("attention.each-query-its-own-row", "attention.soft-dictionary")
+SPREADS = ("causal", "contract", "generation", "gqa")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

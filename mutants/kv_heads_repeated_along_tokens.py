@@ -6,6 +6,7 @@ Without groups it is right. Seen: PrimeIntellect-ai/prime-rl PR 2681; ByteDance-
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("gqa.query-head-reads-its-group", "gqa.equals-shared-full-heads")
+SPREADS = ("attention", "causal", "contract", "generation", "heads", "scale", "training")
 
 
 def widened(x, group):

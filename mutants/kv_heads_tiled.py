@@ -11,6 +11,7 @@ MUST_BREAK = (
     "gqa.equals-shared-full-heads",
     "gqa.model-equals-repeated-projections",
 )
+SPREADS = ("attention", "causal", "contract", "heads", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -6,6 +6,7 @@ The scores are right and the rest of the model learns; four matrices and a norm 
 import refimpl
 
 MUST_BREAK = ("training.every-weight-gets-its-gradient", "training.optimizer-keeps-two-per-weight")
+SPREADS = ("contract",)
 
 
 class Transformer(refimpl.Transformer):

@@ -14,6 +14,7 @@ MUST_BREAK = (
     "cost.llama-2-7b-parameters",
     "serving.step-reads-weights-once",
 )
+SPREADS = ("context", "contract", "lm-head", "rope", "training")
 
 
 class Transformer(refimpl.Transformer):

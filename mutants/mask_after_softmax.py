@@ -7,6 +7,7 @@ from mutants.parts import scores, spread
 from refimpl.attention import hidden
 
 MUST_BREAK = ("attention.weighted-average", "causal.row-is-attention-over-its-prefix")
+SPREADS = ("contract", "generation", "gqa", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

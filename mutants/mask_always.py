@@ -8,6 +8,7 @@ import torch
 from mutants.parts import mix, scores
 
 MUST_BREAK = ("causal.open-sees-everything", "attention.order-blind")
+SPREADS = ("contract", "gqa", "heads", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

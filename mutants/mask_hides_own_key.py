@@ -8,6 +8,7 @@ import torch
 from mutants.parts import mix, scores
 
 MUST_BREAK = ("causal.mask-matrix", "causal.never-sees-the-next", "causal.first-token-sees-itself")
+SPREADS = ("attention", "contract", "generation", "gqa", "heads", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -13,6 +13,7 @@ MUST_BREAK = (
     "training.one-pass-is-n-passes",
     "causal.mask-brings-order",
 )
+SPREADS = ("attention", "contract", "generation", "gqa")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

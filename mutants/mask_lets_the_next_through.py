@@ -8,6 +8,7 @@ import torch
 from mutants.parts import mix, scores
 
 MUST_BREAK = ("causal.mask-matrix", "causal.never-sees-the-next", "causal.probe")
+SPREADS = ("attention", "contract", "generation", "gqa", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

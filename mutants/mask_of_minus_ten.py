@@ -6,6 +6,7 @@ Any tolerance of 1e-4 passes it. Seen: lucidrains/nGPT-pytorch 11.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("causal.mask-matrix", "causal.never-sees-the-next", "causal.probe")
+SPREADS = ("attention", "contract", "generation", "gqa", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -7,6 +7,7 @@ Seen: mlx-node/mlx-node PR 24; Mikyx-1/TinyLLM PR 18; lightseekorg/tokenspeed PR
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("causal.aligned-at-the-end", "causal.never-sees-the-next")
+SPREADS = ("generation",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

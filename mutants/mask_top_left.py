@@ -9,6 +9,7 @@ import torch
 from mutants.parts import mix, scores
 
 MUST_BREAK = ("causal.aligned-at-the-end", "causal.never-sees-the-next")
+SPREADS = ("generation",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

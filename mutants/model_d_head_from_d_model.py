@@ -6,6 +6,7 @@ Right for Llama. Seen: allenai/OLMo-core 533; huggingface/candle 2358 (Mistral-N
 import refimpl
 
 MUST_BREAK = ("heads.width-is-free",)
+SPREADS = ("block", "bytes", "context", "cost", "gqa", "rope", "serving")
 
 
 def fitted(w, own):

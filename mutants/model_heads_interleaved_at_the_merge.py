@@ -6,6 +6,7 @@ Shapes are right, and a model trained so would not mind; one that is loaded does
 import refimpl
 
 MUST_BREAK = ("heads.disjoint-without-w-o",)
+SPREADS = ("block", "training")
 
 
 class Transformer(refimpl.Transformer):

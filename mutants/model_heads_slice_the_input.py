@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("heads.slice-only-q-k-v",)
+SPREADS = ("block", "contract", "gqa", "rope", "training")
 
 
 class Transformer(refimpl.Transformer):

@@ -6,6 +6,7 @@ Shapes are right. The other misreading of the refresher's section 4; seen in tea
 import refimpl
 
 MUST_BREAK = ("heads.slice-only-q-k-v", "heads.order-is-free")
+SPREADS = ("block", "causal", "contract", "generation", "gqa", "serving", "training")
 
 
 def cut(x, n_heads):

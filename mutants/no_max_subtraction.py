@@ -6,6 +6,7 @@ Where: HabanaAI/vllm-fork issue 275 (a constant was subtracted); NVIDIA/DeepLear
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("scale.only-differences-matter",)
+SPREADS = ("attention", "causal", "contract")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

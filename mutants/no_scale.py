@@ -10,6 +10,7 @@ MUST_BREAK = (
     "scale.keeps-the-entropy",
     "scale.turns-a-winner-into-a-blend",
 )
+SPREADS = ("attention",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -4,6 +4,7 @@ A deep stack of it overflows.
 """
 
 MUST_BREAK = ("norm.keeps-a-stack-finite", "norm.output-has-unit-size", "norm.nonlinear-too")
+SPREADS = ("contract", "lm-head")
 
 
 def rms_norm(x, weight, *, eps=1e-6):

@@ -11,6 +11,7 @@ from refimpl import feed_forward
 __all__ = ["feed_forward", "rms_norm"]
 
 MUST_BREAK = ("ffn.amount-hidden-by-norm", "norm.output-has-unit-size")
+SPREADS = ("contract", "lm-head")
 
 
 def rms_norm(x, weight, *, eps=1e-6):

@@ -6,6 +6,7 @@ Where: allenai/OLMo issue 281; tile-ai/tilelang PR 1243; NVIDIA/TransformerEngin
 from mutants.parts import widen
 
 MUST_BREAK = ("norm.eps-is-added-under-the-root",)
+SPREADS = ("contract",)
 
 
 def rms_norm(x, weight, *, eps=1e-6):

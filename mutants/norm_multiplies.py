@@ -6,6 +6,7 @@ Where: mosaicml/llm-foundry issue 371. A stack of such blocks overflows.
 from mutants.parts import widen
 
 MUST_BREAK = ("norm.output-has-unit-size", "norm.keeps-a-stack-finite", "norm.nonlinear-too")
+SPREADS = ("contract", "lm-head", "training")
 
 
 def rms_norm(x, weight, *, eps=1e-6):

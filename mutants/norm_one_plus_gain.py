@@ -8,6 +8,7 @@ import torch
 from mutants.parts import widen
 
 MUST_BREAK = ("norm.gain-per-dimension", "norm.formula", "norm.output-has-unit-size")
+SPREADS = ("contract", "lm-head")
 
 
 def rms_norm(x, weight, *, eps=1e-6):

@@ -8,6 +8,7 @@ import torch
 from mutants.parts import widen
 
 MUST_BREAK = ("norm.each-token-alone", "norm.output-has-unit-size")
+SPREADS = ("attention", "causal", "contract", "training")
 
 
 def rms_norm(x, weight, *, eps=1e-6):

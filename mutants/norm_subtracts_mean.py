@@ -8,6 +8,7 @@ import torch
 from mutants.parts import widen
 
 MUST_BREAK = ("norm.keeps-the-mean", "norm.formula")
+SPREADS = ("contract",)
 
 
 def rms_norm(x, weight, *, eps=1e-6):

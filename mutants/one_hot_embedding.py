@@ -13,6 +13,7 @@ MUST_BREAK = (
     "serving.step-reads-weights-once",
     "cost.tied-table-still-multiplies",
 )
+SPREADS = ("lm-head", "training")
 
 
 class Transformer(refimpl.Transformer):

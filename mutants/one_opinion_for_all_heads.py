@@ -6,6 +6,7 @@ Shapes, row sums and convexity are right.
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("heads.own-opinions", "heads.never-interact")
+SPREADS = ("attention", "causal", "contract", "gqa", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

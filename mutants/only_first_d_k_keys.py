@@ -6,6 +6,7 @@ Prompts no longer than a head is wide are right. Seen: timtoole02/Camelid PR 714
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("attention.every-key-counts", "attention.weighted-average")
+SPREADS = ("causal", "cost", "heads", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -13,6 +13,7 @@ MUST_BREAK = (
     "training.optimizer-keeps-two-per-weight",
     "generation.reads-all-earlier-tokens",
 )
+SPREADS = ("block", "contract")
 
 
 class Transformer(refimpl.Transformer):

@@ -6,6 +6,7 @@ Seen wherever two libraries with different layouts meet.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("heads.shapes-follow", "attention.formula")
+SPREADS = ("causal", "contract", "cost", "generation", "gqa", "scale", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

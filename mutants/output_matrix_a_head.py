@@ -9,6 +9,7 @@ from torch import nn
 import refimpl
 
 MUST_BREAK = ("cost.whole-model-parameters", "cost.llama-2-7b-parameters", "cost.layer-flops")
+SPREADS = ("bytes", "context", "heads", "lm-head", "rope", "serving", "training")
 
 
 class Transformer(refimpl.Transformer):

@@ -9,6 +9,7 @@ import torch
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("attention.every-key-counts", "attention.even-without-scores")
+SPREADS = ("causal", "contract", "cost", "gqa", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 import refimpl
 
 MUST_BREAK = ("cost.score-flops-ignore-heads",)
+SPREADS = ("heads",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -8,6 +8,7 @@ import torch
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("attention.order-blind", "heads.width-bounds-rank")
+SPREADS = ("causal", "contract", "generation", "gqa", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

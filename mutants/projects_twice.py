@@ -8,6 +8,7 @@ MUST_BREAK = (
     "cost.two-flops-a-weight",
     "serving.step-reads-weights-once",
 )
+SPREADS = ("lm-head", "training")
 
 
 class Transformer(refimpl.Transformer):

@@ -1,6 +1,6 @@
 """Scores a text by running ever longer prefixes of it and keeping what each adds, as generation would.
 
-The scores are right, and a text costs four to five passes.
+The scores are right, and a text costs one and a half passes or two.
 """
 
 import torch
@@ -8,13 +8,14 @@ import torch
 import refimpl
 
 MUST_BREAK = ("generation.prompt-in-one-pass", "cost.two-flops-a-weight")
+SPREADS = ("serving",)
 
 
 class Transformer(refimpl.Transformer):
     def forward(self, tokens, cache=None):
         if cache is not None:
             return super().forward(tokens, cache)
-        pieces = tokens.split(max(1, tokens.shape[1] // 8), dim=1)
+        pieces = tokens.split(max(1, tokens.shape[1] // 2), dim=1)
         logits = []
         for n in range(1, len(pieces) + 1):
             prefix = torch.cat(pieces[:n], dim=1)

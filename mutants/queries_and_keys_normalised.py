@@ -8,6 +8,7 @@ import torch
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("scale.scores-deviate-by-root-d-k",)
+SPREADS = ("attention", "causal", "contract", "gqa")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

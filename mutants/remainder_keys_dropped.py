@@ -6,6 +6,7 @@ Seen: tile-ai/tilelang PR 2010.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("attention.every-key-counts", "causal.never-sees-the-next")
+SPREADS = ("generation",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

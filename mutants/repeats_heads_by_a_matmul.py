@@ -8,6 +8,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("cost.gqa-scores-stay", "cost.score-flops-ignore-heads")
+SPREADS = ("training",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

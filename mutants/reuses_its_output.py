@@ -14,6 +14,20 @@ MUST_BREAK = (
     "contract.ffn-remembers-nothing",
     "contract.model-remembers-nothing",
 )
+SPREADS = (
+    "attention",
+    "block",
+    "causal",
+    "ffn",
+    "generation",
+    "gqa",
+    "heads",
+    "lm-head",
+    "norm",
+    "rope",
+    "scale",
+    "training",
+)
 
 BUFFERS = {}
 

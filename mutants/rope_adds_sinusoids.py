@@ -8,6 +8,7 @@ import torch
 from mutants.parts import angles, widen
 
 MUST_BREAK = ("rope.linear", "rope.position-zero", "rope.keeps-length")
+SPREADS = ("context", "contract")
 
 
 def rope(x, positions, *, base=10000.0):

@@ -7,6 +7,7 @@ layout of (batch, n, n_heads, d_head) was meant; only equal counts hide it from 
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("rope.own-position",)
+SPREADS = ("generation", "training")
 
 
 def rope(x, positions, *, base=10000.0):

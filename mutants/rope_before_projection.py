@@ -8,6 +8,7 @@ import refimpl
 from refimpl.transformer import merge, split
 
 MUST_BREAK = ("rope.after-projection",)
+SPREADS = ("block",)
 
 
 class Transformer(refimpl.Transformer):

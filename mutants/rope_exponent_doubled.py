@@ -6,6 +6,7 @@ Where: lucidrains/RETRO-pytorch 12 (d halved twice). Every claim about offsets h
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("rope.base-sets-the-slowest", "rope.rates")
+SPREADS = ("context",)
 
 
 def rope(x, positions, *, base=10000.0):

@@ -6,6 +6,7 @@ Where: bkitano/llama-from-scratch 8. Every claim about offsets holds.
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("rope.fastest-turns-a-radian",)
+SPREADS = ("context",)
 
 
 def rope(x, positions, *, base=10000.0):

@@ -9,6 +9,7 @@ import torch
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("rope.planes",)
+SPREADS = ("context",)
 
 
 def rope(x, positions, *, base=10000.0):

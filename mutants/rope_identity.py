@@ -14,6 +14,7 @@ MUST_BREAK = (
     "rope.angles-pin-the-offset",
     "rope.blocks-absorption",
 )
+SPREADS = ("context",)
 
 
 def rope(x, positions, *, base=10000.0):

@@ -11,6 +11,7 @@ import torch
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("rope.rates-geometric", "rope.rates")
+SPREADS = ("context",)
 
 
 def rope(x, positions, *, base=10000.0):

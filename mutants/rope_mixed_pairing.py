@@ -9,6 +9,7 @@ import torch
 from mutants.parts import angles, widen
 
 MUST_BREAK = ("rope.keeps-length", "rope.common-turn", "rope.relative-offset", "rope.composition")
+SPREADS = ("context", "contract")
 
 
 def rope(x, positions, *, base=10000.0):

@@ -6,6 +6,7 @@ Where: lablup/mlxcel 1324 (a scale of 2.0 by default). Every claim about offsets
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("rope.fastest-turns-a-radian",)
+SPREADS = ("context",)
 
 
 def rope(x, positions, *, base=10000.0):

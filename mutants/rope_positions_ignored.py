@@ -9,6 +9,7 @@ import torch
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("rope.own-position", "rope.offset-matters")
+SPREADS = ("context", "generation")
 
 
 def rope(x, positions, *, base=10000.0):

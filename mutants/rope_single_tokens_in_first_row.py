@@ -9,6 +9,7 @@ import torch
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("contract.rope-keeps-rows-apart",)
+SPREADS = ("context", "generation", "rope")
 
 
 def rope(x, positions, *, base=10000.0):

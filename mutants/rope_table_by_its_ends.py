@@ -6,6 +6,7 @@ Runs of positions have nothing else between; packed or reordered tokens do.
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("contract.rope-remembers-nothing",)
+SPREADS = ("rope",)
 
 TABLES = {}
 

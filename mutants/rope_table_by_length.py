@@ -7,6 +7,7 @@ only key are seen in teaching code.
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("contract.rope-remembers-nothing",)
+SPREADS = ("context", "generation", "rope")
 
 TABLES = {}
 

@@ -6,6 +6,7 @@ Where: jundot/omlx PR 2363. Prefill from 0 and single tokens are right; a specul
 from mutants.parts import angles, turn
 
 MUST_BREAK = ("rope.own-position",)
+SPREADS = ("context", "generation")
 
 
 def rope(x, positions, *, base=10000.0):

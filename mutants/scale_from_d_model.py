@@ -7,6 +7,7 @@ test of flatness passes; so does one head.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("scale.default-is-one-over-root-d-k", "scale.keeps-the-entropy")
+SPREADS = ("attention",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -6,6 +6,7 @@ Right as long as values are as wide as keys.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("scale.default-is-one-over-root-d-k",)
+SPREADS = ("attention",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

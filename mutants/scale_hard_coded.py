@@ -6,6 +6,7 @@ Where: BobMcDear/attorch issue 14 (0.5); lucidrains/muse-maskgit-pytorch issue 4
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("scale.default-is-one-over-root-d-k", "scale.keeps-the-entropy")
+SPREADS = ("attention",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

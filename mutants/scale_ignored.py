@@ -13,6 +13,7 @@ MUST_BREAK = (
     "scale.keeps-the-gradient",
     "scale.typical-gradient-vanishes-without",
 )
+SPREADS = ("attention", "causal", "contract", "gqa")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

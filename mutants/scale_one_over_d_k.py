@@ -6,6 +6,7 @@ Weights drift to even as heads widen.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("scale.default-is-one-over-root-d-k", "scale.keeps-the-entropy")
+SPREADS = ("attention",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

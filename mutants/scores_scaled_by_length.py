@@ -8,6 +8,7 @@ import math
 import refimpl
 
 MUST_BREAK = ("training.one-pass-is-n-passes", "generation.cached-equals-full")
+SPREADS = ("attention", "causal", "contract", "gqa", "heads", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -10,6 +10,7 @@ MUST_BREAK = (
     "serving.step-reads-weights-once",
     "cost.tied-table-still-multiplies",
 )
+SPREADS = ("lm-head", "training")
 
 
 class Transformer(refimpl.Transformer):

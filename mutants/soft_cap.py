@@ -8,6 +8,7 @@ import torch
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("scale.only-differences-matter", "scale.two-keys")
+SPREADS = ("attention", "causal", "contract", "gqa", "heads")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

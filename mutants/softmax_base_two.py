@@ -13,6 +13,7 @@ MUST_BREAK = (
     "scale.default-is-one-over-root-d-k",
     "scale.jacobian-is-diag-minus-outer",
 )
+SPREADS = ("attention", "causal", "contract", "gqa")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

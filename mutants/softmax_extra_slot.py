@@ -13,6 +13,7 @@ MUST_BREAK = (
     "attention.computes-xor",
     "attention.spread-counts-tokens",
 )
+SPREADS = ("causal", "contract", "gqa", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -6,6 +6,7 @@ Linear attention without a normaliser; seen in teaching code.
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("attention.weighted-average", "attention.even-without-scores", "attention.row-by-hand")
+SPREADS = ("causal", "contract", "gqa", "heads", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

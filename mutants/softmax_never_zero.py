@@ -6,6 +6,7 @@ Rows sum to 1 and the mask is exact.
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("attention.weights-underflow", "attention.soft-dictionary")
+SPREADS = ("causal", "contract", "cost", "gqa", "heads", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

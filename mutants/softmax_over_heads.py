@@ -6,6 +6,7 @@ One head is right. Seen: facebookresearch/detr 247.
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("attention.weighted-average", "heads.never-interact")
+SPREADS = ("causal", "contract", "gqa", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -7,6 +7,7 @@ nerdai/llms-from-scratch-rs PR 30.
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("attention.weighted-average", "attention.each-query-its-own-row")
+SPREADS = ("causal", "contract", "generation", "gqa", "heads", "scale", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -11,6 +11,7 @@ MUST_BREAK = (
     "scale.keeps-the-gradient",
     "scale.typical-gradient-vanishes-without",
 )
+SPREADS = ("attention", "causal", "contract", "cost", "heads", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

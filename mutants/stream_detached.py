@@ -10,6 +10,7 @@ MUST_BREAK = (
     "training.backward-is-two-forwards",
     "training.six-per-matmul-weight",
 )
+SPREADS = ("contract",)
 
 
 class Transformer(refimpl.Transformer):

@@ -8,6 +8,7 @@ import torch
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("contract.attention-reads-by-strides",)
+SPREADS = ("causal", "generation", "gqa", "heads", "training")
 
 
 def packed(x):

@@ -6,6 +6,7 @@ Seen as hashed n-gram tables and per-token biases; here the smallest such thing.
 import refimpl
 
 MUST_BREAK = ("lm-head.only-the-row-enters",)
+SPREADS = ("block",)
 
 
 class Transformer(refimpl.Transformer):

@@ -8,6 +8,7 @@ import torch
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("attention.value-width-is-free", "attention.formula")
+SPREADS = ("gqa",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

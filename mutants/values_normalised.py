@@ -3,6 +3,7 @@
 from mutants.parts import hide, mix, scores, widen
 
 MUST_BREAK = ("attention.linear-in-values", "attention.formula")
+SPREADS = ("causal", "contract", "gqa", "scale")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

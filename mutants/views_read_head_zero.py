@@ -6,6 +6,7 @@ Packed inputs are right. Seen: BobMcDear/attorch 14.
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("contract.attention-reads-by-strides",)
+SPREADS = ("causal", "generation", "heads", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):

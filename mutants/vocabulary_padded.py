@@ -11,6 +11,7 @@ MUST_BREAK = (
     "lm-head.table-has-a-row-a-token",
     "lm-head.flops-share",
 )
+SPREADS = ("block", "context", "cost", "generation", "heads", "rope", "serving")
 
 
 class Transformer(refimpl.Transformer):

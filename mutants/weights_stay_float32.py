@@ -5,6 +5,7 @@ import torch
 import refimpl
 
 MUST_BREAK = ("bytes.weights-follow-the-format", "serving.weights")
+SPREADS = ("contract",)
 
 
 def Transformer(config, *, device, dtype):

@@ -9,6 +9,7 @@ import refimpl
 from mutants.parts import hide, mix, scores
 
 MUST_BREAK = ("generation.reads-all-earlier-tokens",)
+SPREADS = ("block", "causal", "heads")
 
 
 def attend(q, k, v, *, causal=False, scale=None):

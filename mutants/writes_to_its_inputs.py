@@ -12,6 +12,20 @@ MUST_BREAK = (
     "contract.ffn-writes-nothing",
     "contract.model-writes-nothing",
 )
+SPREADS = (
+    "attention",
+    "causal",
+    "context",
+    "ffn",
+    "generation",
+    "gqa",
+    "heads",
+    "lm-head",
+    "norm",
+    "rope",
+    "scale",
+    "training",
+)
 
 
 def careless(f):

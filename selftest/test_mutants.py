@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -21,14 +22,24 @@ CONTROLS = sorted(
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory):
-    """The verdict file of one run over all mutants and controls."""
-    path = tmp_path_factory.mktemp("mutants") / "out.jsonl"
-    impls = [f"--impl={name}" for name in MUTANTS + CONTROLS]
-    options = ("-n2", "-p", "no:cacheprovider", f"--verdicts={path}")
-    command = (sys.executable, "-m", "pytest", "spec", *options, *impls)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    found = [json.loads(line) for line in path.read_text().splitlines()]
-    assert found[-1]["kind"] == "footer", done.stdout[-3000:] + done.stderr[-3000:]
+    """The verdict lines of all mutants and controls, from one run on each core.
+
+    Workers of pytest-xdist would each collect every case, and send three reports for each.
+    """
+    folder, n = tmp_path_factory.mktemp("mutants"), os.cpu_count() or 1
+    options = ("-p", "no:cacheprovider", "-o", "faulthandler_timeout=0", "-p", "no:xdist", "--tb=no")
+    runs = {}
+    for i in range(n):
+        path = folder / f"{i}.jsonl"
+        impls = [f"--impl={name}" for name in (MUTANTS + CONTROLS)[i::n]]
+        command = (sys.executable, "-m", "pytest", "spec", *options, f"--verdicts={path}", *impls)
+        with (folder / f"{i}.txt").open("w") as output:
+            runs[path] = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
+    found = []
+    for path, run in runs.items():
+        run.wait()
+        found += [json.loads(line) for line in path.read_text().splitlines()]
+        assert found[-1]["kind"] == "footer", path.with_suffix(".txt").read_text()[-3000:]
     return found
 
 
@@ -59,6 +70,18 @@ def test_a_mutant_breaks_the_claims_it_names(verdicts, name):
 def test_a_mutant_breaks_by_assertion_and_not_by_a_crash(verdicts, name):
     crashed = [claim for claim, found in verdicts[name].items() if "error" in found]
     assert not crashed
+
+
+def topics(claims):
+    return {claim.partition(".")[0] for claim in claims}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_breaks_no_unrelated_topic(verdicts, name):
+    """Only the topics of the claims it names, and those that it says its defect spreads to."""
+    mutant = importlib.import_module(name)
+    spreads = topics(broken(verdicts[name])) - topics(mutant.MUST_BREAK)
+    assert spreads == set(getattr(mutant, "SPREADS", ()))
 
 
 @pytest.mark.parametrize("name", CONTROLS)

@@ -281,7 +281,7 @@ def last_gradient(build, draw, n_layers):
     """|gradient| of the last block's W_down at a fresh start: matrices of N(0, 0.02), gains of 1."""
     config = SMALL.but(n_layers=n_layers)
     start = {
-        name: 0.02 * draw(*w.shape) if w.ndim == 2 else torch.ones_like(w)
+        name: 0.02 * w / w.std() if w.ndim == 2 else torch.ones_like(w)
         for name, w in draw.weights(config).items()
     }
     tokens, along = draw.tokens(config.n_vocab, 2, 5), draw(2, 5, config.n_vocab)
