@@ -299,16 +299,25 @@ def made(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], Table]],
 # --- running -----------------------------------------------------------------------------------------
 
 
+def settle(seed: int) -> None:
+    """What an implementation draws by itself, as dropout does, it draws again when a case runs again."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Under --seeds, repeat a claim with drawn inputs, in one process and one case."""
     checks.seen.clear()
+    settle(pyfuncitem.config.option.seed)
     n, drawn = pyfuncitem.config.option.seeds, pyfuncitem.funcargs.get("draw")
     if n == 1 or not isinstance(drawn, Draw) or CLAIM not in pyfuncitem.stash:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     first = pyfuncitem.config.option.seed
     for seed in range(first, first + n):
+        settle(seed)
         drawn.restart(seed)
         pyfuncitem.obj(**arguments)
     return True

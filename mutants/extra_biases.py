@@ -8,7 +8,7 @@ from torch import nn
 import refimpl
 
 MUST_BREAK = ("cost.whole-model-parameters", "cost.model-as-built", "cost.llama-2-7b-parameters")
-SPREADS = ("block", "bytes", "context", "heads", "lm-head", "rope", "training")
+SPREADS = ("block", "bytes", "context", "heads", "lm-head", "rope")
 
 
 class Transformer(refimpl.Transformer):
