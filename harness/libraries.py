@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.load import KINDS, Unusable
 from harness.markdown import row
-from harness.runs import Line, Run, figures, read, where
+from harness.runs import Line, Run, read, where
 from harness.verdicts import BREAKS, ERROR, HOLDS, KNOWN, NOT_OFFERED
 
 SIGNS = {
@@ -48,16 +48,16 @@ def kind(line: Line) -> str:
 
 
 def explained(line: Line) -> tuple[str, str]:
-    """(why it breaks, what was measured): a known break's detail is "kind: reason (what came)"."""
-    said = " ".join(str(line["detail"]).split())
+    """(why it breaks, what came of it). A known break's detail is "kind: reason (what came)".
+
+    Where its reason ends only the reason tells: both parts are prose, with brackets that may never close.
+    """
+    said = str(line["detail"])
     if line["verdict"] != KNOWN:
-        return "not explained", figures(line)
-    depth, at = 0, len(said)
-    while at and (depth or at == len(said)):
-        at -= 1
-        depth += (said[at] == ")") - (said[at] == "(")
-    why = said[:at].partition(": ")[2].strip() if at else said
-    return why, said[at:].strip("()") if line["measured"] is None else figures(line)
+        return "not explained", said
+    said, why = said.partition(": ")[2], str(line.get("reason", ""))
+    apart = why and said.startswith(f"{why} (") and said.endswith(")")
+    return (why, said[len(why) + 2 : -1]) if apart else (why or "not told apart", said)
 
 
 def merged(runs: list[Run]) -> dict[str, list[Line]]:
@@ -117,9 +117,9 @@ def summary(found: dict[str, list[Line]], rests: dict[str, str]) -> str:
     lines = [
         "## What each one does",
         "",
-        "Verdicts: one a claim, two where a claim fixes two dtypes of its own. Composed: judged inside",
-        "a model made of the implementation's functions and the reference's. Defects, conventions and",
-        "limits are breaks whose reason is known; each is below.",
+        "Verdicts: one for each claim, device and dtype; a claim may have dtypes of its own. Composed:",
+        "judged inside a model made of the implementation's functions and the reference's. Defects,",
+        "conventions and limits are breaks whose reason is known; each is below.",
         "",
         row("", "implementation", "what it is", *heads),
         row("---:", "---", "---", *["---:"] * len(heads)),
@@ -137,7 +137,7 @@ def first_sentence(text: str) -> str:
 
 
 def matrix(run: Run, found: dict[str, list[Line]]) -> str:
-    """Claims down, implementations across; claims that hold wherever they are offered are folded away."""
+    """Claims down, implementations across; those that nobody breaks are folded away."""
     worst = {
         (v["claim"], impl): sign(v)
         for impl, lines in found.items()
@@ -149,25 +149,22 @@ def matrix(run: Run, found: dict[str, list[Line]]) -> str:
         if line["needs"] and line["status"] != "cited"
     }
     broken = {claim: cells for claim, cells in table.items() if not set(cells) <= {"✓", COMPOSED, "·", ""}}
-    whole = {claim: cells for claim, cells in table.items() if claim not in broken}
-    return "\n".join(
-        [
-            "## Claims down, implementations across",
-            "",
-            f"✓ holds, {COMPOSED} holds in a composed model, D defect, C convention, L limit, ✕ breaks, "
-            "! error, · not offered. Columns have the numbers of the table above.",
-            "",
-            f"{len(broken)} claims break somewhere:",
-            "",
-            *rows(broken, len(found)),
-            "",
-            f"<details><summary>{len(whole)} claims hold wherever they are offered</summary>",
-            "",
-            *rows(whole, len(found)),
-            "",
-            "</details>",
-        ]
-    )
+    unmet = {claim: cells for claim, cells in table.items() if set(cells) <= {"·", ""}}
+    whole = {claim: cells for claim, cells in table.items() if claim not in broken and claim not in unmet}
+    lines = [
+        "## Claims down, implementations across",
+        "",
+        f"✓ holds, {COMPOSED} holds in a composed model, D defect, C convention, L limit, ✕ breaks, "
+        "! error, · not offered; the worst of several verdicts. Columns have the numbers of the table above.",
+        "",
+        f"Claims that break somewhere: {len(broken)}",
+        "",
+        *rows(broken, len(found)),
+    ]
+    for said, part in {"hold wherever they are offered": whole, "nobody here offers": unmet}.items():
+        summary = f"<details><summary>Claims that {said}: {len(part)}</summary>"
+        lines += ["", summary, "", *rows(part, len(found)), "", "</details>"] if part else []
+    return "\n".join(lines)
 
 
 def sign(line: Line) -> str:

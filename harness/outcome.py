@@ -45,7 +45,8 @@ def outcome(item: pytest.Item, call: pytest.CallInfo[None]) -> Case:
         by = f"{raised_by} raised" if raised_by else "the spec itself raised"
         case.outcome, case.detail = ERROR, f"{by} {case.detail}"
     if known and case.outcome in (BREAKS, ERROR):
-        case.outcome, case.detail = KNOWN, f"{known['kind']}: {known['reason']} ({case.detail})"
+        case.known_reason = str(known["reason"])
+        case.outcome, case.detail = KNOWN, f"{known['kind']}: {case.known_reason} ({case.detail})"
     return case
 
 

@@ -180,6 +180,7 @@ def verdict_line(verdict: Verdict) -> dict[str, Any]:
         "composed": any(case.composed for case in verdict.cases),
         "cases": {"run": len(verdict.cases), "judged": len(verdict.judged)},
         "detail": worst.detail or verdict.reason,
+        "reason": worst.known_reason,
         "what": worst.what,
         "measured": worst.measured,
         "expected": worst.expected,

@@ -24,6 +24,7 @@ class Case:
     composed: bool = False
     n_cases: int = 1
     known_kind: str = ""
+    known_reason: str = ""  # of a known break
 
 
 @dataclass
