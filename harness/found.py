@@ -1,17 +1,20 @@
 """What one or several runs say, by what a page shows it under."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from harness.claims import TOPICS
 from harness.receipts import Table
 from harness.runs import Line, Run, unequal, where
+from harness.verdicts import Key
+
+DIVIDE = ("impl", "device", "keyword")  # options that say which part of a run a machine takes
 
 
 @dataclass(frozen=True)
 class Column:
-    """An implementation on a device; in one run of several, where two judged it there on the same claim."""
+    """An implementation on a device; in one run of several, where two of them are no parts of one."""
 
     impl: str
     device: str
@@ -65,13 +68,34 @@ def places(run: Run) -> list[tuple[str, str]]:
 
 
 def twice(runs: list[Run]) -> set[tuple[str, str]]:
-    """Places that two runs judge on the same claim, and so in a column each. Parts of one run share one."""
-    seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    """Places that runs judge in a column each: on the same claim, or otherwise set up. Parts share one."""
+    judged: dict[tuple[str, str], list[tuple[Run, set[Key]]]] = {}
     for run in runs:
-        for key in run.verdicts:
-            devices = run.header["devices"] if key[2] == "meta" else [key[2]]
-            seen.update((device, key) for device in devices)
-    return {(key[1], device) for (device, key), n in seen.items() if n > 1}
+        for impl, device in places(run):
+            keys = {key for key in run.verdicts if key[1] == impl and key[2] in (device, "meta")}
+            if keys:
+                judged.setdefault((impl, device), []).append((run, keys))
+    return {
+        place
+        for place, parts in judged.items()
+        for (one, keys), (other, others) in combinations(parts, 2)
+        if keys & others or not alike(one, other, place[1])
+    }
+
+
+def alike(one: Run, other: Run, device: str) -> bool:
+    """Whether two runs can be parts of one: set up alike but for what divides a run, on one make of device.
+
+    A library that only one of them loaded is there for another implementation.
+    """
+    a, b = one.header, other.header
+    versions = a["spec"] == b["spec"] and all(b["versions"].get(n, v) == v for n, v in a["versions"].items())
+    options = all(
+        a["options"].get(name) == b["options"].get(name)
+        for name in {**a["options"], **b["options"]}
+        if name not in DIVIDE
+    )
+    return bool(versions and options and a["devices"][device] == b["devices"][device])
 
 
 def find(runs: list[Run]) -> Found:

@@ -14,7 +14,9 @@ from html.parser import HTMLParser
 import pytest
 
 from harness import markup, page, plots
+from harness.found import find
 from harness.receipts import Table
+from harness.runs import read as read_run
 from selftest.toy import ATTENTION, ROOT, SPEC, Toy
 
 pytest_plugins = "pytester"
@@ -179,6 +181,44 @@ def test_parts_of_a_run_by_topic_share_a_column(toy):
         for name in ("parts", "whole")
     ]
     assert marks[0] == marks[1]
+
+
+@pytest.mark.parametrize(
+    "field, other",
+    [
+        ("versions", {"torch": "1.0"}),
+        ("options", {"seed": 7}),
+        ("options", {"dtype": ["float64"]}),
+        ("devices", {"cpu": "another"}),
+        ("spec", "0"),
+    ],
+)
+def test_halves_of_unlike_runs_have_a_column_each(toy, field, other):
+    toy("--impl=refimpl", "-k", "norm", "--verdicts=first.jsonl")
+    toy("--impl=refimpl", "-k", "not norm")
+    header, *rest = toy.lines()
+    header[field] = header[field] | other if isinstance(other, dict) else other
+    (toy.pytester.path / "second.jsonl").write_text("".join(json.dumps(x) + "\n" for x in [header, *rest]))
+    runs = [read_run(str(toy.pytester.path / name)) for name in ("first.jsonl", "second.jsonl")]
+    assert [column.run for column in find(runs).columns] == [run.name for run in runs]
+
+
+@pytest.mark.parametrize(
+    "field, other",
+    [
+        ("versions", {"jax": "1.0"}),
+        ("options", {"impl": ["/elsewhere/refimpl"], "device": ["cpu", "cuda"]}),
+        ("devices", {"cuda": "a card"}),
+    ],
+)
+def test_what_else_a_part_ran_parts_no_column(toy, field, other):
+    toy("--impl=refimpl", "-k", "norm", "--verdicts=first.jsonl")
+    toy("--impl=refimpl", "-k", "not norm")
+    header, *rest = toy.lines()
+    header[field] |= other
+    (toy.pytester.path / "second.jsonl").write_text("".join(json.dumps(x) + "\n" for x in [header, *rest]))
+    runs = [read_run(str(toy.pytester.path / name)) for name in ("first.jsonl", "second.jsonl")]
+    assert {column.run for column in find(runs).columns} == {""}
 
 
 def test_a_hostile_implementation_stays_text(toy):
