@@ -47,19 +47,24 @@ def flops_by_kind(call: Callable[[], Any]) -> dict[str, int]:
 class Shapes(TorchDispatchMode):
     """Looks up what an operation on "meta" came to when it ran before, and fills nothing there.
 
-    torch works out the shape of an elementwise operation in Python, which takes thirty times what the
-    CPU needs for the numbers.
+    torch works out the shape of an elementwise operation in Python, which takes many times what the CPU
+    needs for the numbers. `known` is kept by the caller, for as long as a run lasts.
     """
 
-    known: dict[Any, tuple[Any, ...]] = {}
     fills = ("aten::normal_", "aten::uniform_", "aten::fill_.Scalar", "aten::zero_")
+
+    def __init__(self, known: dict[Any, tuple[Any, ...]]) -> None:
+        super().__init__()
+        self.known = known
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if op.name() in self.fills and args[0].is_meta:
             return args[0]
+        inputs: set[int] = set()
         try:
-            key = (op, described(args), described(tuple(kwargs.items())))
+            arguments = described(args, inputs), described(tuple(kwargs.items()), inputs)
+            key = (op, torch.get_default_dtype(), *arguments)
             found = self.known.get(key)
         except TypeError:  # an argument that cannot be described
             return op(*args, **kwargs)
@@ -67,19 +72,23 @@ class Shapes(TorchDispatchMode):
             return torch.empty_strided(found[0], found[1], dtype=found[2], device="meta")
         made = op(*args, **kwargs)
         fresh = not op._schema.is_mutable and not any(r.alias_info for r in op._schema.returns)
-        if fresh and isinstance(made, Tensor) and made.is_meta:
+        if fresh and type(made) is Tensor and made.is_meta and storage(made) not in inputs:
             self.known[key] = (made.shape, made.stride(), made.dtype)
         return made
 
 
-def described(arguments: Any) -> Any:
-    """What of an operation's arguments its answer's shape follows from; TypeError where that is not all."""
+def described(arguments: Any, inputs: set[int]) -> Any:
+    """What of an operation's arguments its answer's shape follows from; TypeError where that is not all.
+
+    The memory of tensors among them is added to `inputs`.
+    """
     if isinstance(arguments, Tensor):
-        if not arguments.is_meta:
+        if type(arguments) not in (Tensor, torch.nn.Parameter) or not arguments.is_meta:
             raise TypeError
+        inputs.add(storage(arguments))
         return (arguments.shape, arguments.stride(), arguments.dtype)
     if isinstance(arguments, (tuple, list)):
-        return tuple(described(x) for x in arguments)
+        return tuple(described(x, inputs) for x in arguments)
     hash(arguments)
     return (type(arguments), arguments)
 

@@ -29,6 +29,7 @@ from refimpl.hardware import Card
 N_CASES = pytest.StashKey[int]()
 THREADS = pytest.StashKey[int]()
 MADE = pytest.StashKey[dict[str, Table]]()
+SHAPES = pytest.StashKey[dict[Any, tuple[Any, ...]]]()
 COLLECTOR = pytest.StashKey[tuple[int, int, int]]()
 
 
@@ -76,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[COLLECTOR] = gc.get_threshold()
         gc.freeze()  # all of torch is no garbage, and looking through it for some takes seconds
         gc.set_threshold(20_000)
+    config.stash[SHAPES] = {}
     config.stash[THREADS] = torch.get_num_threads()
     torch.set_num_threads(1)  # tiny tensors run several times faster
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -287,7 +289,7 @@ def made(request: pytest.FixtureRequest) -> Callable[[str, Callable[[], Table]],
     tables = request.config.stash.setdefault(MADE, {})
 
     def find(title: str, build: Callable[[], Table]) -> Table:
-        with Shapes():
+        with Shapes(request.config.stash[SHAPES]):
             table = tables.get(title) or build()
         if table.title != title:
             raise ValueError(f"the table made is {table.title!r}, not {title!r}")
@@ -327,7 +329,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """On "meta" what an operation comes to is looked up where it can be."""
     if CLAIM in item.stash and item.stash[CLAIM].on == "meta":
-        with Shapes():
+        with Shapes(item.config.stash[SHAPES]):
             return (yield)
     return (yield)
 

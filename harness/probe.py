@@ -1,5 +1,6 @@
 """Black-box probes: read from outputs alone what happens inside."""
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -28,18 +29,21 @@ def weights(attention: Callable[..., Tensor], q: Tensor, k: Tensor, **options: A
     return torch.cat(pieces, dim=-1)
 
 
-BOUNDS: dict[tuple[ModelConfig, torch.dtype, int], float] = {}
+BOUNDS: dict[tuple[ModelConfig, torch.dtype, bytes], float] = {}
 
 
 def logits_bound(config: ModelConfig, state: dict[str, Tensor], tokens: Tensor, dtype: torch.dtype) -> float:
     """How far correct logits may stray in this dtype: the reference's own error against float64.
 
-    Every implementation of a run asks for the same ones, so they are kept by what they follow from.
+    Every implementation of a run asks for the same bounds, so they are kept by all they follow from.
     """
     import refimpl
 
-    here = [x.detach().cpu().contiguous() for x in (tokens, *state.values())]
-    key = (config, dtype, hash(b"".join(x.view(torch.uint8).numpy().tobytes() for x in here)))
+    digest = hashlib.sha256()
+    for name, x in {"tokens": tokens, **state}.items():
+        digest.update(f"{name} {tuple(x.shape)} {x.dtype}".encode())
+        digest.update(x.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    key = (config, dtype, digest.digest())
     if key in BOUNDS:
         return BOUNDS[key]
 

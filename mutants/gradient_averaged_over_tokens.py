@@ -10,7 +10,7 @@ SPREADS = ("contract",)
 
 
 def feed_forward(x, w_gate, w_up, w_down):
-    w_down = w_down * 1
+    w_down = w_down * 1  # a tensor of its own, so that the hook outlives no call
     if w_down.requires_grad:
         w_down.register_hook(lambda grad: grad / x.shape[-2])
     return refimpl.feed_forward(x, w_gate, w_up, w_down)

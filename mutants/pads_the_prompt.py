@@ -1,4 +1,4 @@
-"""Pads every prompt to a multiple of 16 tokens, as graphs of fixed shape do.
+"""Pads every text that comes without a cache to a multiple of 16 tokens, as graphs of fixed shape do.
 
 Behind a causal mask the padding changes no answer; a prompt of 17 tokens costs what 32 would.
 """

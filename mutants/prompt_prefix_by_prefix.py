@@ -1,6 +1,6 @@
-"""Scores a text by running ever longer prefixes of it and keeping what each adds, as generation would.
+"""Scores a text in pieces, running all before a piece again and keeping what it adds, as generation would.
 
-The scores are right, and a text costs one and a half passes or two.
+The scores are right, and a text of two tokens or more costs at least one and a half passes.
 """
 
 import torch

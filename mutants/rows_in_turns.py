@@ -1,6 +1,6 @@
-"""Runs the rows of a batch in up to eight turns, and each turn reads all weights anew.
+"""Runs the rows of a batch in up to eight turns, each of which reads all weights anew.
 
-The answers are right, and a batch buys little.
+So it does where there is no cache. The answers are right, and a batch buys little.
 """
 
 import torch

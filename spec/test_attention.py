@@ -42,6 +42,26 @@ def unit(n, i, dtype, device):
 
 
 @claim(
+    "attention.average-grows-with-its-values",
+    needs="attention",
+    source="refresher §3; whiteboard, Attention is a soft lookup",
+)
+@MASKS
+def test_output_grows_with_the_values(impl, draw, dtype, causal):
+    """Values that are all larger by one factor give an answer larger by that factor: it averages them.
+
+    The factor is a power of two, which rounds nothing, and takes float32 far past what float16 holds.
+    """
+    factor = 2.0**10 if dtype == torch.float16 else 2.0**40
+    q, k, v = draw(2, 6, 5, 8), draw(2, 2, 5, 8), draw(2, 2, 5, 8)
+    as_drawn, larger = (impl.attention(q, k, x, causal=causal, scale=0.3) for x in (v, factor * v))
+    within = 5 * torch.finfo(dtype).eps * float(v.abs().max())
+    close(
+        exact64(larger) / factor, as_drawn, within, f"the output for values larger by {factor:g}, over that"
+    )
+
+
+@claim(
     "attention.weighted-average",
     needs="attention",
     source="refresher, short version, §2, §3, §7, §9; whiteboard, Attention is a soft lookup",

@@ -154,13 +154,20 @@ def test_one_token_repeated_is_the_same_everywhere(build, draw, dtype, n_kv_head
     source=f"refresher §8, §9; {BLOCK}",
 )
 @pytest.mark.parametrize(
-    "n_layers, silent",
-    [(1, ()), (1, ("o_proj",)), (1, ("down_proj",)), (5, ())],
-    ids=["both", "ffn", "attention", "five-layers"],
+    "changes, silent",
+    [
+        ({}, ()),
+        ({}, ("o_proj",)),
+        ({}, ("down_proj",)),
+        ({"n_layers": 5}, ()),
+        # W_q and W_o square and of a width that models have, and another base than the default.
+        ({"d_model": 64, "n_heads": 8, "rope_base": 5e5}, ()),
+    ],
+    ids=["both", "ffn", "attention", "five-layers", "square-matrices"],
 )
-def test_a_block_is_norm_attention_add_norm_ffn_add(build, draw, dtype, silent, n_layers):
+def test_a_block_is_norm_attention_add_norm_ffn_add(build, draw, dtype, silent, changes):
     """A block is x + attention(norm(x)) and then x + FFN(norm(x)), each with a norm and a skip of its own."""
-    config = SMALL.but(n_layers=n_layers, norm_eps=1e-5, rope_base=1e4)
+    config = SMALL.but(**{"n_layers": 1, "norm_eps": 1e-5, "rope_base": 1e4} | changes)
     weights, tokens = without(draw.weights(config), *silent), draw.tokens(config.n_vocab, 2, 5)
     within = probe.logits_bound(config, weights, tokens, dtype)
     close(logits_of(build, config, weights, tokens), by_hand(config, weights, tokens), within, "the logits")

@@ -6,7 +6,7 @@ With n_q queries over n_k keys the queries are the newest tokens: query i sees k
 import pytest
 import torch
 
-from harness import SMALL, Table, agrees, at_least, between, claim, close, formula, probe, same
+from harness import SMALL, Table, agrees, at_least, between, claim, close, formula, gradients, probe, same
 from harness.checks import exact64
 
 
@@ -198,6 +198,26 @@ def test_masked_row_equals_attention_over_the_prefix(impl, draw, dtype, n_q, n_k
         n = i + n_k - n_q + 1
         alone = impl.attention(q[:, :, i : i + 1], k[:, :, :n], v[:, :, :n], causal=False, scale=0.3)
         close(out[:, :, i : i + 1], alone, within, f"row {i} against its prefix of {n}")
+
+
+@claim(
+    "causal.past-keys-learn",
+    needs="attention",
+    gradients=True,
+    source="refresher §3, §13; whiteboard, Which mask makes it a chat model",
+)
+@pytest.mark.parametrize("n_q, n_k", [(1, 5), (3, 9), (5, 5)])
+def test_past_keys_get_gradients(impl, draw, n_q, n_k):
+    """Keys and values of the past get the gradient of every later query, however few queries there are."""
+    q, k, v = draw(2, 6, n_q, 8), draw(2, 2, n_k, 8), draw(2, 2, n_k, 8)
+    along = draw(2, 6, n_q, 8)
+
+    def slopes(attention, q, k, v, along):
+        k, v = (x.detach().clone().requires_grad_() for x in (k, v))
+        found = gradients(attention(q, k, v, causal=True, scale=0.3), k, v, along=along)
+        return torch.cat(found, dim=-1)
+
+    agrees(impl.attention, formula.attention, q, k, v, along, quantity=slopes, what="the gradients of k, v")
 
 
 @claim(

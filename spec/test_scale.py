@@ -155,7 +155,7 @@ def recovered(attention, d_k, d_v, device, dtype, *, scale=None, expected):
     source="refresher §3, §10, §11, Appendix; whiteboard, Attention is a soft lookup",
 )
 @pytest.mark.parametrize("d_k", [4, 24, 64, 80, 128, 256, 1024])
-@pytest.mark.parametrize("d_v", [None, 40], ids=["d_v=d_k", "d_v=40"])
+@pytest.mark.parametrize("d_v", [None, 40, 136], ids=["d_v=d_k", "d_v=40", "d_v=136"])
 def test_default_scale_is_one_over_the_root_of_the_head_width(impl, device, dtype, d_k, d_v):
     """Unless told otherwise attention multiplies scores by 1/sqrt(d_k), d_k the width of its queries."""
     expected = d_k**-0.5

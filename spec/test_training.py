@@ -853,9 +853,9 @@ def test_gradients_add_at_fan_outs(impl, draw, dtype):
 def test_every_weight_gets_its_gradient(build, draw):
     """The error reaches every weight, the three maps to q, k and v each: as much as a nudge moves it.
 
-    Each matrix is nudged along its gradient by 0.1% of its size, to and fro. Over that the loss bends and
-    rounds by under 0.1% of its slope in the reference, and by 0.6% where gains are larger by 1; a nudge needs
-    float32.
+    Each weight is nudged by 0.1% of its size, to and fro, along the reference's gradient: along its own one
+    a gradient of which a part is missing would be right. Over that the loss bends and rounds by under 0.1% of
+    its slope in the reference, and by 0.6% where gains are larger by 1; a nudge needs float32.
     """
     weights, tokens = draw.weights(SMALL), draw.tokens(SMALL.n_vocab, 2, 6)
     model = build(SMALL, weights)
@@ -868,16 +868,19 @@ def test_every_weight_gets_its_gradient(build, draw):
         as_it_was = w.detach().clone()
         with torch.no_grad():
             w.copy_(nudged)
-            found = float(graded(model(tokens).double(), tokens))
+            found = float(graded(exact64(model(tokens)), tokens.cpu()))
             w.copy_(as_it_was)
         return found
 
+    reference = gradients_by_name(weights, tokens, torch.float64)
     for (name, w), grad in zip(own.items(), grads, strict=True):
-        step = 0.001 * (float(w.detach().norm()) or 1.0) * grad / grad.norm()  # a bias may be 0 as a whole
-        slope = (loss(w, w + step) - loss(w, w - step)) / (2 * float(step.norm()))
-        close(
-            slope / float(grad.norm()), 1.0, 0.05, f"what a nudge moves over what the gradient says, {name}"
-        )
+        way = exact64(reference.get(name, grad))  # a weight of another name is nudged along its own
+        way = way / way.norm() * (float(w.detach().norm()) or 1.0)  # a bias may be 0 as a whole
+        step = (0.001 * way).to(w.dtype).to(w.device)
+        slope = (loss(w, w + step) - loss(w, w - step)) / 0.002
+        said = float((exact64(grad) * way).sum())
+        within = 0.05 * float(exact64(grad).norm() * way.norm())
+        close(said, slope, within, f"what the gradient says of a nudge to {name}")
 
 
 # --- so what actually runs in parallel? ------------------------------------------------------------------

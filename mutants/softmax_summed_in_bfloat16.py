@@ -1,6 +1,7 @@
-"""Adds the exponentials up in the input's dtype: in bfloat16 the sum stalls at 256.
+"""Adds the exponentials up in bfloat16, where its input is that: the sum stalls at 256.
 
-float32 is right, and so are short rows. Seen: Dao-AILab/flash-attention 613; huggingface/transformers 27341.
+Other dtypes are right, and so are short rows. Seen: Dao-AILab/flash-attention 613;
+huggingface/transformers 27341.
 """
 
 import torch
