@@ -29,31 +29,22 @@ def lines(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mutants")
     n = min(cores(), len(MUTANTS + CONTROLS))
     # One hour for all, in place of the watchdog that costs each case a thread.
-    options = ("-p", "no:cacheprovider", "-p", "no:xdist", "-o", "faulthandler_timeout=0", "--device=cpu")
+    options = ("-p", "no:cacheprovider", "-p", "no:xdist", "-o", "faulthandler_timeout=0")
+    options += ("--tb=no", "--device=cpu")
     runs, found = {}, []
     try:
         for i in range(n):
             path = folder / f"{i}.jsonl"
             impls = [f"--impl={name}" for name in (MUTANTS + CONTROLS)[i::n]]
-            command = (
-                sys.executable,
-                "-m",
-                "pytest",
-                "spec",
-                *options,
-                "--tb=no",
-                f"--verdicts={path}",
-                *impls,
-            )
+            command = (sys.executable, "-m", "pytest", "spec", *options, f"--verdicts={path}", *impls)
             with path.with_suffix(".txt").open("w") as output:
                 runs[path] = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
         for path, run in runs.items():
             run.wait(timeout=3600)
             part = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
             if not part or part[-1]["kind"] != "footer":
-                pytest.fail(
-                    f"the run did not finish: {path.with_suffix('.txt').read_text()[-2000:]}", pytrace=False
-                )
+                said = path.with_suffix(".txt").read_text()[-2000:]
+                pytest.fail(f"the run did not finish: {said}", pytrace=False)
             found += part
     finally:
         for run in runs.values():
