@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
+from itertools import permutations
 
 import pytest
 
@@ -108,6 +109,13 @@ def test_every_claim_that_judges_an_implementation_is_broken_by_a_mutant(lines, 
     judging = {line["id"] for line in lines if line["kind"] == "claim" and line["needs"]}
     caught = {claim for name in MUTANTS for claim in broken(verdicts[name])}
     assert sorted(judging - caught) == []
+
+
+def test_topics_are_told_apart(verdicts):
+    """For any two topics some mutant breaks claims of the one and none of the other: no catch-all decides."""
+    reached = [topics(broken(verdicts[name])) for name in MUTANTS]
+    for one, other in permutations(set.union(*reached), 2):
+        assert any(one in found and other not in found for found in reached), f"{one} never without {other}"
 
 
 def test_the_matrix_is_locked(verdicts, snapshot):
