@@ -14,7 +14,8 @@ MODEL = ModelConfig(n_vocab=256, d_model=256, n_layers=2, n_heads=8, n_kv_heads=
 
 
 def arguments(name, draw, n):
-    """Inputs of about a million numbers, and the options that a claim passes explicitly."""
+    """Inputs of some hundred thousand numbers on the CPU, of some millions elsewhere; and the options that a
+    claim passes explicitly."""
     if name == "attention":
         return (draw(1, 8, n, 64), draw(1, 2, n, 64), draw(1, 2, n, 64)), {"causal": True, "scale": 0.125}
     if name == "rope":
