@@ -4,7 +4,7 @@
 # cached step's queries are the newest tokens.
 START_ALIGNED = (
     "causal.aligned-at-the-end", "causal.newest-sees-every-key", "causal.holds-in-16-bit",
-    "causal.never-sees-the-next", "causal.row-is-attention-over-its-prefix",
+    "causal.never-sees-the-next", "causal.past-keys-learn", "causal.row-is-attention-over-its-prefix",
     "causal.zero-however-low-the-scores", "generation.cached-equals-full",
     "generation.greedy-answer-is-one-token-a-trip", "generation.no-cache-is-an-empty-cache",
 )  # fmt: skip

@@ -18,7 +18,7 @@ KNOWN_BREAKS = [
         "attention.even-without-scores", "attention.formula", "attention.soft-choice-has-gradient",
         "attention.soft-dictionary", "attention.weighted-average", "causal.first-token-sees-itself",
         "contract.attention-passes-gradients",
-        "gqa.equals-shared-full-heads", "gqa.model-equals-repeated-projections",
+        "causal.past-keys-learn", "gqa.equals-shared-full-heads", "gqa.model-equals-repeated-projections",
         "gqa.query-head-reads-its-group", "heads.order-is-free", "scale.argument-multiplies-scores",
     )
 ]  # fmt: skip

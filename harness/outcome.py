@@ -38,12 +38,11 @@ def outcome(item: pytest.Item, call: pytest.CallInfo[None]) -> Case:
         case.outcome, case.detail = NOT_OFFERED, f"cannot run on meta: {case.detail.splitlines()[0]}"
     elif isinstance(error, AssertionError) and not raised_by:
         case.outcome, case.detail = BREAKS, str(error)
-        if not isinstance(error, checks.Breaks):
-            case.what = case.measured = case.expected = None  # type: ignore[assignment]
-            case.what, case.strain = "", 2.0
     else:
         by = f"{raised_by} raised" if raised_by else "the spec itself raised"
         case.outcome, case.detail = ERROR, f"{by} {case.detail}"
+    if case.outcome in (BREAKS, ERROR) and not isinstance(error, checks.Breaks):
+        case.what, case.measured, case.expected, case.strain = "", None, None, 2.0  # an earlier comparison's
     if known and case.outcome in (BREAKS, ERROR):
         case.known_reason = str(known["reason"])
         case.outcome, case.detail = KNOWN, f"{known['kind']}: {case.known_reason} ({case.detail})"

@@ -12,7 +12,7 @@ MUST_BREAK = (
     "contract.ffn-passes-gradients",
     "contract.model-passes-gradients",
 )
-SPREADS = ("attention", "block", "generation", "scale", "training")
+SPREADS = ("attention", "block", "causal", "generation", "scale", "training")
 
 
 def cut(f):

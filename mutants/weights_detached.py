@@ -6,7 +6,7 @@ Where: seen in teaching code, from a weight matrix that was detached for plottin
 from mutants.parts import hide, scores, spread
 
 MUST_BREAK = ("scale.jacobian-is-diag-minus-outer", "scale.keeps-the-gradient")
-SPREADS = ("attention", "contract", "training")
+SPREADS = ("attention", "causal", "contract", "training")
 
 
 def attention(q, k, v, *, causal=False, scale=None):
