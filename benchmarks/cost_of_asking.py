@@ -150,7 +150,8 @@ def many(folder: Path) -> tuple[list[Table], bool]:
     """8, 16, 32 and 64 implementations of one function in one run: memory stays, and time grows by the same
     amount for each."""
     impls = [offering(folder, f"copy_{i}", "rms_norm") for i in range(max(MANY))]
-    found = {n: run((*PYTEST, *impls[:n])) for n in MANY}
+    turns = [{n: run((*PYTEST, *impls[:n])) for n in MANY} for _ in range(2)]
+    found = {n: min((turn[n] for turn in turns), key=lambda one: one.cpu) for n in MANY}
     two = {n: run((*PYTEST, "-n2", *impls[:n])) for n in MANY[::3]}
     rows = [(n, one.cpu, one.wall, two[n].wall if n in two else "-", round(one.peak / 1e6))
             for n, one in found.items()]  # fmt: skip
