@@ -150,7 +150,7 @@ def many(folder: Path) -> tuple[list[Table], bool]:
     """8, 16, 32 and 64 implementations of one function in one run: memory stays, and time grows by the same
     amount for each."""
     impls = [offering(folder, f"copy_{i}", "rms_norm") for i in range(max(MANY))]
-    turns = [{n: run((*PYTEST, *impls[:n])) for n in MANY} for _ in range(2)]
+    turns = [{n: run((*PYTEST, *impls[:n])) for n in MANY} for _ in range(3)]
     found = {n: min((turn[n] for turn in turns), key=lambda one: one.cpu) for n in MANY}
     two = {n: run((*PYTEST, "-n2", *impls[:n])) for n in MANY[::3]}
     rows = [(n, one.cpu, one.wall, two[n].wall if n in two else "-", round(one.peak / 1e6))
@@ -158,7 +158,8 @@ def many(folder: Path) -> tuple[list[Table], bool]:
     early = (found[32].cpu - found[8].cpu) / 24
     late = (found[64].cpu - found[32].cpu) / 32
     bounds = (
-        ("each after the 32nd / each before, CPU", late / early, 1.3),
+        # 1 if linear, 2.4 if quadratic; one run strays by a second or two, which moves this by a third.
+        ("each after the 32nd / each before, CPU", late / early, 1.6),
         ("peak memory, 64 / 8", found[64].peak / found[8].peak, 1.15),
         ("each after the 32nd, CPU s", late, 1.5),
     )
