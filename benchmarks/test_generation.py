@@ -44,6 +44,12 @@ def filled(model, config, draw, batch, n):
     return cache
 
 
+def decode_step(model, config, draw, batch, n):
+    """A step of one token in each of batch rows behind n tokens, and the cache that it reads and extends."""
+    cache, token = filled(model, config, draw, batch, n), draw.tokens(config.n_vocab, batch, 1)
+    return lambda: model(token, cache), cache
+
+
 def judge_growing_caches_only(impl, config, dtype, few, many):
     """Raise "not offered" where a step scores every slot of a cache with room set aside, filled or not.
 
@@ -185,9 +191,8 @@ def batching_table(build, draw, device, dtype):
     with torch.no_grad():
         for n in contexts:
             for batch in batches:
-                cache, token = filled(model, config, draw, batch, n), draw.tokens(config.n_vocab, batch, 1)
+                calls[batch, n], cache = decode_step(model, config, draw, batch, n)
                 share[batch, n] = cache.nbytes / weight_bytes(config, dtype)
-                calls[batch, n] = lambda cache=cache, token=token: model(token, cache)
         times = in_turn(calls, device)
     gains = {(b, n): b * ratio(times, (1, n), (b, n)) for n in contexts for b in batches}
     rows = [
@@ -232,9 +237,8 @@ def context_table(build, draw, device, dtype):
     counts, calls, bytes_read = sized(device, (64, 512, 2048), (512, 4096, 16384)), {}, {}
     with torch.no_grad():
         for n in counts:
-            cache, token = filled(model, config, draw, 1, n), draw.tokens(config.n_vocab, 1, 1)
+            calls[n], cache = decode_step(model, config, draw, 1, n)
             bytes_read[n] = weight_bytes(config, dtype) + cache.nbytes
-            calls[n] = lambda cache=cache, token=token: model(token, cache)
         half = torch.ones(cache.nbytes // 2, dtype=torch.uint8, device=device)  # copied: read, and written
         target = torch.empty_like(half)
         times = in_turn({**calls, "traffic": lambda: target.copy_(half)}, device, rounds=11)
@@ -277,10 +281,8 @@ def sharing_table(build, draw, device, dtype):
     with torch.no_grad():
         for n_kv_heads in (base.n_heads, base.n_heads // 4, 1):
             config = base.but(n_kv_heads=n_kv_heads)
-            model = build(config)
-            cache, token = filled(model, config, draw, 1, n), draw.tokens(config.n_vocab, 1, 1)
+            calls[n_kv_heads], cache = decode_step(build(config), config, draw, 1, n)
             found[n_kv_heads] = cache.nbytes, weight_bytes(config, dtype) + cache.nbytes
-            calls[n_kv_heads] = lambda model=model, cache=cache, token=token: model(token, cache)
         times = in_turn(calls, device, rounds=11)
     full = base.n_heads
     smaller, less = found[full][0] / found[1][0], ratio(times, full, 1)

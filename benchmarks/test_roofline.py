@@ -7,7 +7,7 @@ they are measured by one large copy and one large matrix product, in the same tu
 import torch
 
 from benchmarks.clock import in_turn, ratio, sized
-from benchmarks.test_generation import ANY, ELSEWHERE, LARGE, filled
+from benchmarks.test_generation import ANY, ELSEWHERE, LARGE, decode_step
 from harness import Table, at_least, claim, measure
 
 DECODE = "decode"
@@ -47,11 +47,10 @@ def roofline_table(impl, build, draw, device, dtype):
     with torch.no_grad():
         for name, (batch, n) in passes(device).items():
             counts[name] = counted(impl, config, dtype, batch, n)
-            tokens = draw.tokens(config.n_vocab, batch, n)
             if n == 1:
-                cache = filled(model, config, draw, batch, BEFORE)
-                calls[name] = lambda cache=cache, tokens=tokens: model(tokens, cache)
+                calls[name], _ = decode_step(model, config, draw, batch, BEFORE)
             else:
+                tokens = draw.tokens(config.n_vocab, batch, n)
                 calls[name] = lambda tokens=tokens: model(tokens, model.new_cache())
         times = in_turn(calls, device)
     compute, bandwidth = flops / min(times["product"]), moved / min(times["copy"])

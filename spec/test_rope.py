@@ -645,6 +645,14 @@ def test_queries_and_keys_turn_after_their_projections(build, draw, dtype, base)
     at_least((across - as_drawn).abs().max(), within, "what a quarter turn across planes changes")
 
 
+def exact_logits(config, weights, tokens, rope=refimpl.rope):
+    """The reference's logits in float64."""
+    reference = refimpl.Transformer(config, dtype=torch.float64, rope=rope)
+    reference.load_state_dict({name: exact64(w) for name, w in weights.items()})
+    with torch.no_grad():
+        return reference(tokens.cpu())
+
+
 @claim("rope.base-is-the-configs", needs="Transformer", source="refresher §14")
 def test_base_is_the_configs(build, draw, dtype):
     """A model turns by the base that its config names, and not by one of its own.
@@ -655,10 +663,9 @@ def test_base_is_the_configs(build, draw, dtype):
     for base in (1e2, 1e4, 5e5):
         config = SMALL.but(n_layers=1, rope_base=base, norm_eps=1e-12)
         weights, tokens = draw.weights(config), draw.tokens(config.n_vocab, 2, 9)
-        exact = refimpl.Transformer(config, dtype=torch.float64)
-        exact.load_state_dict({name: exact64(w) for name, w in weights.items()})
         with torch.no_grad():
-            error = exact64(build(config, weights)(tokens))[..., : config.n_vocab] - exact(tokens.cpu())
+            found = exact64(build(config, weights)(tokens))[..., : config.n_vocab]
+        error = found - exact_logits(config, weights, tokens)
         off.append(float(error.abs().max()) / probe.logits_bound(config, weights, tokens, dtype))
     if not min(off) <= 1:
         raise NotImplementedError("not offered: its logits are others at any base")
@@ -676,17 +683,12 @@ def test_positions_go_on_in_long_texts(build, draw, dtype):
     config = SMALL.but(n_layers=1, n_heads=1, n_kv_heads=1, norm_eps=1e-12)
     weights, tokens = draw.weights(config), draw.tokens(config.n_vocab, 1, 1100)
 
-    def exactly(rope):
-        reference = refimpl.Transformer(config, dtype=torch.float64, rope=rope)
-        reference.load_state_dict({name: exact64(w) for name, w in weights.items()})
-        return reference(tokens.cpu())
-
     def by_float32_tables(x, positions, *, base):  # rates that are off by as much as table_error allows
         return refimpl.rope(x, positions * (1 + 2 * EPS32), base=base)
 
+    exact = exact_logits(config, weights, tokens)
+    of_tables = (exact_logits(config, weights, tokens, by_float32_tables) - exact).abs().max()
     with torch.no_grad():
-        exact = exactly(refimpl.rope)
-        of_tables = (exactly(by_float32_tables) - exact).abs().max()
         found = exact64(build(config, weights)(tokens))
         at_least(found.shape[-1], config.n_vocab, "scores of a token")
         error = (found[..., : config.n_vocab] - exact).abs().amax((0, 2))  # (1100,)
