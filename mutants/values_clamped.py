@@ -5,7 +5,7 @@ Right for the values of a trained model's first layers; the streams of some mode
 
 import refimpl
 
-MUST_BREAK = ("attention.average-grows-with-its-values",)
+MUST_BREAK = ("attention.linear-in-values",)
 
 
 def attention(q, k, v, *, causal=False, scale=None):

@@ -42,26 +42,6 @@ def unit(n, i, dtype, device):
 
 
 @claim(
-    "attention.average-grows-with-its-values",
-    needs="attention",
-    source="refresher §3; whiteboard, Attention is a soft lookup",
-)
-@MASKS
-def test_output_grows_with_the_values(impl, draw, dtype, causal):
-    """Values that are all larger by one factor give an answer larger by that factor: it averages them.
-
-    The factor is a power of two, which rounds nothing, and takes float32 far past what float16 holds.
-    """
-    factor = 2.0**10 if dtype == torch.float16 else 2.0**40
-    q, k, v = draw(2, 6, 5, 8), draw(2, 2, 5, 8), draw(2, 2, 5, 8)
-    as_drawn, larger = (impl.attention(q, k, x, causal=causal, scale=0.3) for x in (v, factor * v))
-    within = 5 * torch.finfo(dtype).eps * float(v.abs().max())
-    close(
-        exact64(larger) / factor, as_drawn, within, f"the output for values larger by {factor:g}, over that"
-    )
-
-
-@claim(
     "attention.weighted-average",
     needs="attention",
     source="refresher, short version, §2, §3, §7, §9; whiteboard, Attention is a soft lookup",
@@ -441,15 +421,20 @@ def test_thousands_of_weights_sum_to_one_in_16_bit(impl, draw, dtype):
 @claim(
     "attention.linear-in-values",
     needs="attention",
-    source="refresher §9",
+    source="refresher §3, §9; whiteboard, Attention is a soft lookup",
 )
 @MASKS
 def test_output_is_linear_in_the_values(impl, draw, dtype, causal):
-    """With the weights held, attention is linear in the values: they may be scaled and added."""
+    """With the weights held, attention is linear in the values: they may be scaled and added.
+
+    The factors are powers of two, which round nothing; one takes float32 far past what float16 holds.
+    """
     q, k = draw(2, 6, 5, 8), draw(2, 2, 9, 8)
     v, more = draw.uniform(1.0, 2.0, 2, 2, 9, 8), draw(2, 2, 9, 8)  # no result so small that it would round
     out = impl.attention(q, k, v, causal=causal, scale=0.3)
-    same(impl.attention(q, k, -2 * v, causal=causal, scale=0.3), -2 * out, "the output for -2 v")
+    for factor in (-2.0, 2.0**10 if dtype == torch.float16 else 2.0**40):
+        scaled = impl.attention(q, k, factor * v, causal=causal, scale=0.3)
+        same(scaled, factor * out, f"the output for {factor:g} v")
     both = impl.attention(q, k, v + more, causal=causal, scale=0.3)
     apart = exact64(out) + exact64(impl.attention(q, k, more, causal=causal, scale=0.3))
     close(both, apart, 4 * 9 * torch.finfo(dtype).eps * 4, "the output for a sum of values")
