@@ -13,21 +13,44 @@ from refimpl.config import ModelConfig
 SMALL = ModelConfig(n_vocab=61, d_model=42, n_layers=2, n_heads=6, n_kv_heads=2, d_head=8, d_ff=56)
 
 
+# What was drawn, in order: how it was asked for, the numbers, and the generator's state afterwards.
+Tape = list[tuple[Any, Tensor, Tensor]]
+
+
 class Draw:
     """Random tensors from a generator seeded by a text (the claim and its case) and a number.
 
     Numbers are drawn on the CPU in float64, cast, and then moved: two steps, in this order, since MPS
-    has no float64.
+    has no float64. Implementations that share a tape share the drawing, as long as they ask for the same.
     """
 
-    def __init__(self, text: str, seed: int, device: Any = "cpu", dtype: torch.dtype = torch.float32):
+    def __init__(
+        self,
+        text: str,
+        seed: int,
+        device: Any = "cpu",
+        dtype: torch.dtype = torch.float32,
+        tape: Tape | None = None,
+    ):
         self.text, self.device, self.dtype = text, device, dtype
-        self.restart(seed)
+        self.restart(seed, tape)
 
-    def restart(self, seed: int) -> None:
-        self.seed = seed
+    def restart(self, seed: int, tape: Tape | None = None) -> None:
+        self.seed, self.tape, self.drawn = seed, [] if tape is None else tape, 0
         digest = hashlib.sha256(f"{self.text}|{seed}".encode()).digest()
         self.generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+    def numbers(self, draw: Any, *args: Any, **options: Any) -> Tensor:
+        """The next numbers, as a torch function draws them, on the CPU: off the tape where they are there."""
+        asked, i = (draw, args), self.drawn
+        self.drawn += 1
+        if i == len(self.tape) or self.tape[i][0] != asked:
+            del self.tape[i:]
+            if i:
+                self.generator.set_state(self.tape[-1][2])
+            made = draw(*args, generator=self.generator, **options)
+            self.tape.append((asked, made, self.generator.get_state()))
+        return self.tape[i][1].clone()
 
     def of(self, text: str) -> "Draw":
         """The inputs of another claim, by its id."""
@@ -38,10 +61,10 @@ class Draw:
 
     def __call__(self, *shape: int) -> Tensor:
         """Standard normal."""
-        return self.place(torch.randn(shape, generator=self.generator, dtype=torch.float64))
+        return self.place(self.numbers(torch.randn, shape, dtype=torch.float64))
 
     def uniform(self, low: float, high: float, *shape: int) -> Tensor:
-        unit = torch.rand(shape, generator=self.generator, dtype=torch.float64)
+        unit = self.numbers(torch.rand, shape, dtype=torch.float64)
         return self.place(low + (high - low) * unit)
 
     def gains(self, width: int) -> Tensor:
@@ -50,13 +73,13 @@ class Draw:
         return self.uniform(0.5, 1.5, width) * self.place(signs)
 
     def tokens(self, n_vocab: int, *shape: int) -> Tensor:
-        return self.place(torch.randint(n_vocab, shape, generator=self.generator))
+        return self.place(self.numbers(torch.randint, n_vocab, shape))
 
     def shuffle(self, n: int) -> Tensor:
         """A permutation of range(n) other than the identity."""
         order = torch.arange(n)
         while n > 1 and torch.equal(order, torch.arange(n)):
-            order = torch.randperm(n, generator=self.generator)
+            order = self.numbers(torch.randperm, n)
         return order.to(self.device)
 
     def weights(self, config: ModelConfig) -> dict[str, Tensor]:

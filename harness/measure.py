@@ -9,6 +9,15 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
+class Mode(TorchDispatchMode):
+    """A mode without torch's wrapper that keeps the compiler out of it: the wrapper imports the compiler, two
+    seconds, and is a third of what an operation on "meta" takes."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
 def flops(call: Callable[[], Any]) -> int:
     """FLOPs of the matrix multiplies in a call. Raises "not offered" where none can be seen."""
     return sum(flops_by_kind(call).values())
@@ -23,7 +32,7 @@ def flops_by_kind(call: Callable[[], Any]) -> dict[str, int]:
 
     counts: dict[str, int] = {}
 
-    class Count(TorchDispatchMode):
+    class Count(Mode):
         """FlopCounterMode, but for its table by module, which takes half as long as the pass itself."""
 
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -44,7 +53,7 @@ def flops_by_kind(call: Callable[[], Any]) -> dict[str, int]:
     return counts
 
 
-class Shapes(TorchDispatchMode):
+class Shapes(Mode):
     """Looks up what an operation on "meta" came to when it ran before, and fills nothing there.
 
     torch works out the shape of an elementwise operation in Python, which takes many times what the CPU
@@ -155,7 +164,7 @@ def watch(call: Callable[[], Any], see: Callable[[Any, list[Tensor], list[Tensor
     """
     from torch.utils._pytree import tree_leaves
 
-    class Watch(TorchDispatchMode):
+    class Watch(Mode):
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             made = op(*args, **(kwargs or {}))
             into, out = (

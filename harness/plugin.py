@@ -14,7 +14,7 @@ import torch
 from harness import checks, report
 from harness.claims import Claim, clash, read
 from harness.gather import SETUP, SUMMARY, Verdicts, cited, restored
-from harness.inputs import Draw
+from harness.inputs import Draw, Tape
 from harness.load import DTYPES, Unusable
 from harness.measure import Shapes
 from harness.options import concerned, setup, strict
@@ -31,6 +31,7 @@ THREADS = pytest.StashKey[int]()
 MADE = pytest.StashKey[dict[str, Table]]()
 SHAPES = pytest.StashKey[dict[Any, tuple[Any, ...]]]()
 COLLECTOR = pytest.StashKey[tuple[int, int, int]]()
+TAPES = pytest.StashKey[tuple[Any, dict[str, Tape]]]()
 
 
 # --- options -----------------------------------------------------------------------------------------
@@ -239,8 +240,11 @@ def draw(request: pytest.FixtureRequest, subject: Subject | None, device: str, d
     case = [
         f"{k}={v}" for k, v in sorted(getattr(item, "callspec", NO_CASE).params.items()) if k != "subject"
     ]
-    seed = 0 if locked else item.config.option.seed
-    return Draw("|".join([text, *case]), seed, device, dtype)
+    text, seed = "|".join([text, *case]), 0 if locked else item.config.option.seed
+    function, tapes = item.config.stash.get(TAPES, (None, {}))
+    if function != item.function:  # the implementations follow one another, test by test
+        function, tapes = item.config.stash[TAPES] = (item.function, {})
+    return Draw(text, seed, device, dtype, tapes.setdefault(text, []))
 
 
 class NO_CASE:

@@ -1,13 +1,13 @@
 """Turns adjacent pairs of dimensions with weights laid out for half-split pairs.
 
-Where: ggml-org/llama.cpp issues 2376 and 3018; jzhang38/TinyLlama issue 24. Position 0 is right.
+Reordering the rows of W_q and W_k once more on loading comes to the same. Where: ggml-org/llama.cpp issues
+2376 and 3018; jzhang38/TinyLlama issue 24; huggingface/transformers issue 25199. Position 0 is right.
 """
 
 import refimpl
 from refimpl.transformer import merge, split
 
-MUST_BREAK = ("block.norm-sublayer-add-twice",)
-SPREADS = ("rope",)
+MUST_BREAK = ("rope.after-projection", "block.norm-sublayer-add-twice")
 
 
 class Transformer(refimpl.Transformer):

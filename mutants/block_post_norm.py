@@ -1,7 +1,8 @@
 """The norm on the stream, after the addition, as in the original transformer: post-norm.
 
-Where: pytorch/pytorch issue 61165; tracel-ai/burn issue 1056. With unit gains and idle blocks it is hidden
-by the final norm.
+A skip that branches off after the norm comes to the same. Where: pytorch/pytorch issue 61165; tracel-ai/burn
+issue 1056; Howuhh/faster-trajectory-transformer issue 3; SHI-Labs/Compact-Transformers issue 25;
+AnswerDotAI/ModernBERT issue 243. With unit gains and idle blocks it is hidden by the final norm.
 """
 
 import torch

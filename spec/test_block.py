@@ -5,8 +5,6 @@ tokens and logits, and learn about the inside by choosing weights: a sublayer wh
 corrects nothing. Gains are drawn, never 1, since unit gains hide a norm in the wrong place.
 """
 
-import math
-
 import pytest
 import torch
 
@@ -284,14 +282,18 @@ def test_idle_blocks_pass_the_gradient_on_as_it_is(build, draw, dtype):
     at_least((drawn - expected).norm() / expected.norm(), 0.4, "what drawn blocks add, over the skip's part")
 
 
+# Wide enough that the gradient's size differs little from draw to draw.
+WIDE = SMALL.but(d_model=126, d_ff=168)
+
+
 def last_gradient(build, draw, n_layers):
     """|gradient| of the last block's W_down at a fresh start: matrices of N(0, 0.02), gains of 1."""
-    config = SMALL.but(n_layers=n_layers)
+    config = WIDE.but(n_layers=n_layers)
     start = {
         name: 0.02 * w / w.std() if w.ndim == 2 else torch.ones_like(w)
         for name, w in draw.weights(config).items()
     }
-    tokens, along = draw.tokens(config.n_vocab, 2, 5), draw(2, 5, config.n_vocab)
+    tokens, along = draw.tokens(config.n_vocab, 2, 10), draw(2, 10, config.n_vocab)
     model = build(config, start)
     matrix = parameter(model, f"model.layers.{n_layers - 1}.mlp.down_proj.weight")
     return float(exact64(gradients(model(tokens), matrix, along=along)[0]).norm())
@@ -310,11 +312,10 @@ def test_gradients_near_the_output_fall_with_depth(build, draw):
 
     The stream grows with every correction, so that the final norm divides by more: about as 1/sqrt(depth).
     """
-    # One ratio's logarithm deviates by 0.21 about ln 0.36, so four's mean by 0.105: 0.6 is 5 deviations off,
-    # which comes by chance once in three million runs. Post-norm's is at 1.0.
-    ratios = [last_gradient(build, draw, 16) / last_gradient(build, draw, 1) for _ in range(4)]
-    typical = math.prod(ratios) ** (1 / 4)
-    at_most(typical, 0.6, "the last W_down's gradient in 16 blocks over that in 1")
+    # The ratio's logarithm deviates by 0.12 about ln 0.26: 0.55 is 6 deviations off. Post-norm's deviates by
+    # 0.07 about ln 1.0, 9 deviations away.
+    ratio = last_gradient(build, draw, 12) / last_gradient(build, draw, 1)
+    at_most(ratio, 0.55, "the last W_down's gradient in 12 blocks over that in 1")
 
 
 @pytest.mark.receipts("block")
