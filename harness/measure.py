@@ -6,16 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-
-
-class Mode(TorchDispatchMode):
-    """A mode without torch's wrapper that keeps the compiler out of it: the wrapper imports the compiler, two
-    seconds, and is a third of what an operation on "meta" takes."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 
 def flops(call: Callable[[], Any]) -> int:
@@ -26,38 +17,31 @@ def flops(call: Callable[[], Any]) -> int:
 def flops_by_kind(call: Callable[[], Any]) -> dict[str, int]:
     """FLOPs by operator: "mm" for projections, "bmm" for scores and averages over heads.
 
-    On the CPU the counter sees nothing inside a fused kernel, so count on "meta".
+    By the formulas of torch's own counter, whose table by module takes half as long as the pass itself. On
+    the CPU it sees nothing inside a fused kernel, so count on "meta".
     """
     from torch.utils.flop_counter import flop_registry
 
     counts: dict[str, int] = {}
 
-    class Count(Mode):
-        """FlopCounterMode, but for its table by module, which takes half as long as the pass itself."""
+    def see(op: Any, args: Any, kwargs: Any, made: Any) -> None:
+        formula = flop_registry.get(op._overloadpacket)
+        if formula is not None:
+            kind = str(op._overloadpacket).split(".")[-1]
+            counts[kind] = counts.get(kind, 0) + formula(*args, **kwargs, out_val=made)
 
-        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            formula, kwargs = flop_registry.get(op._overloadpacket), kwargs or {}
-            if formula is None and op._can_decompose():  # under inference_mode whole layers come here
-                with self:
-                    return op.decompose(*args, **kwargs)
-            made = op(*args, **kwargs)
-            if formula is not None:
-                kind = str(op._overloadpacket).split(".")[-1]
-                counts[kind] = counts.get(kind, 0) + formula(*args, **kwargs, out_val=made)
-            return made
-
-    with Count():
-        call()
+    observe(call, see)
     if not sum(counts.values()):
         raise NotImplementedError("not offered: its FLOPs cannot be counted on meta")
     return counts
 
 
-class Shapes(Mode):
+class Shapes(TorchDispatchMode):
     """Looks up what an operation on "meta" came to when it ran before, and fills nothing there.
 
     torch works out the shape of an elementwise operation in Python, which takes many times what the CPU
-    needs for the numbers. `known` is kept by the caller, for as long as a run lasts.
+    needs for the numbers. `known` is kept by the caller, for as long as a run lasts. `watching` are shown
+    each operation: see(op, args, kwargs, made).
     """
 
     fills = ("aten::normal_", "aten::uniform_", "aten::fill_.Scalar", "aten::zero_")
@@ -65,6 +49,12 @@ class Shapes(Mode):
     def __init__(self, known: dict[Any, tuple[Any, ...]]) -> None:
         super().__init__()
         self.known = known
+        self.watching: list[Callable[..., None]] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: the wrapper that keeps torch's compiler out takes as long as half a looked-up operation."""
+        return False
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -73,17 +63,37 @@ class Shapes(Mode):
         inputs: set[int] = set()
         try:
             arguments = described(args, inputs), described(tuple(kwargs.items()), inputs)
-            key = (op, torch.get_default_dtype(), *arguments)
+            key: Any = (op, torch.get_default_dtype(), *arguments)
             found = self.known.get(key)
         except TypeError:  # an argument that cannot be described
-            return op(*args, **kwargs)
+            key = found = None
         if found:
-            return torch.empty_strided(found[0], found[1], dtype=found[2], device="meta")
-        made = op(*args, **kwargs)
-        fresh = not op._schema.is_mutable and not any(r.alias_info for r in op._schema.returns)
-        if fresh and type(made) is Tensor and made.is_meta and storage(made) not in inputs:
-            self.known[key] = (made.shape, made.stride(), made.dtype)
+            made = torch.empty_strided(found[0], found[1], dtype=found[2], device="meta")
+        elif op._can_decompose() and self.watching:  # under inference_mode whole layers come here
+            with self:
+                return op.decompose(*args, **kwargs)
+        else:
+            made = op(*args, **kwargs)
+            fresh = not op._schema.is_mutable and not any(r.alias_info for r in op._schema.returns)
+            fresh = fresh and not op._can_decompose() and type(made) is Tensor and made.is_meta
+            if key and fresh and storage(made) not in inputs:
+                self.known[key] = (made.shape, made.stride(), made.dtype)
+        for see in self.watching:
+            see(op, args, kwargs, made)
         return made
+
+
+def observe(call: Callable[[], Any], see: Callable[..., None]) -> Any:
+    """Run a call, and show `see` each operation: see(op, args, kwargs, made)."""
+    mode = _get_current_dispatch_mode()
+    if not isinstance(mode, Shapes):
+        with Shapes({}):
+            return observe(call, see)
+    mode.watching.append(see)
+    try:
+        return call()
+    finally:
+        mode.watching.remove(see)
 
 
 def described(arguments: Any, inputs: set[int]) -> Any:
@@ -164,18 +174,11 @@ def watch(call: Callable[[], Any], see: Callable[[Any, list[Tensor], list[Tensor
     """
     from torch.utils._pytree import tree_leaves
 
-    class Watch(Mode):
-        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            made = op(*args, **(kwargs or {}))
-            into, out = (
-                [x for x in tree_leaves(tree) if isinstance(x, Tensor)] for tree in ((args, kwargs), made)
-            )
-            see(op, into, out)
-            return made
+    def tensors(tree: Any) -> list[Tensor]:
+        return [x for x in tree_leaves(tree) if isinstance(x, Tensor)]
 
     try:
-        with Watch():
-            return call()
+        return observe(call, lambda op, args, kwargs, made: see(op, tensors((args, kwargs)), tensors(made)))
     except Exception:
         if "torch._dynamo" in sys.modules:
             sys.modules["torch._dynamo"].reset()  # forget what failed to compile while watched
