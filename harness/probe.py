@@ -29,6 +29,15 @@ def weights(attention: Callable[..., Tensor], q: Tensor, k: Tensor, **options: A
     return torch.cat(pieces, dim=-1)
 
 
+def marked(kinds: Tensor, like: Tensor) -> Tensor:
+    """Values (1, 1, n_k, 8) that mark each key's kind, kinds (n_k,) from 0 to 7, by a column of its own.
+
+    A column is as large as its keys are rare, so that losing a single key of thousands shows in 16 bits.
+    """
+    marks = torch.nn.functional.one_hot(kinds, 8).double()
+    return (marks * len(kinds) / marks.sum(0).clamp(min=1)).to(like.dtype).to(like.device)[None, None]
+
+
 BOUNDS: dict[tuple[ModelConfig, torch.dtype, bytes], float] = {}
 
 

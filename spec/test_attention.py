@@ -372,19 +372,17 @@ def test_each_axis_has_its_own_role(impl, draw, receipt):
     source="refresher §2, §3, §7; whiteboard, Which mask makes it a chat model",
 )
 @pytest.mark.parametrize("n_k", [1, 31, 65, 129, 257, 513, 1025, 4203])
-def test_every_key_has_its_share_at_any_length(impl, draw, dtype, device, n_k):
+def test_every_key_has_its_share_at_any_length(impl, draw, dtype, n_k):
     """Every key has its share of the output, from the first to the newest, at any length.
 
     Each column of v marks one kind of key: the first, the newest, the one just past d_k, and all others.
-    A column is as large as its keys are rare, so that losing a single key of thousands shows in 16 bits.
     Most lengths are one past a power of two, where a kernel's last tile holds a single key; and a single
     query, as in decoding, is often served by a kernel of its own, whose parts have to be put together.
     """
     q, k = draw(1, 2, 2, 8), draw(1, 1, n_k, 8)
     kind = torch.full((n_k,), 3)
     kind[min(8, n_k - 1)], kind[-1], kind[0] = 2, 1, 0
-    marks = torch.nn.functional.one_hot(kind, 8).double()
-    v = (marks * n_k / marks.sum(0).clamp(min=1)).to(dtype).to(device)[None, None]
+    v = probe.marked(kind, like=k)
     wide = torch.finfo(dtype).bits > 16
     terms = n_k if wide else 16  # a sum in 16 bits is not kept in 16 bits
     # Small scores, so that no key is lost in another's shadow; and large ones, whose parts differ in size.

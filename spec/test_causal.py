@@ -99,18 +99,16 @@ def test_last_query_sees_every_key(impl, draw, n_q, n_k):
     source="refresher §2, §3; whiteboard, Which mask makes it a chat model",
 )
 @pytest.mark.parametrize("n_k", [2, 31, 65, 129, 257, 513, 1025, 4203])
-def test_newest_token_sees_every_key_at_any_length(impl, draw, dtype, device, n_k):
+def test_newest_token_sees_every_key_at_any_length(impl, draw, dtype, n_k):
     """However long the past, the two newest tokens see all of it: no key has fallen out of a window.
 
-    The first column of v marks the first key, the second the newest, the third all others. A column is as
-    large as its keys are rare, so that losing a single key of thousands shows in 16 bits. Most lengths are
+    The first column of v marks the first key, the second the newest, the third all others. Most lengths are
     one past a power of two, where a kernel's last tile holds a single key. The newest is also asked alone.
     """
     q, k = draw(1, 2, 2, 8), draw(1, 1, n_k, 8)
     kind = torch.full((n_k,), 2)
     kind[0], kind[-1] = 0, 1
-    marks = torch.nn.functional.one_hot(kind, 8).double()
-    v = (marks * n_k / marks.sum(0).clamp(min=1)).to(dtype).to(device)[None, None]
+    v = probe.marked(kind, like=k)
     terms = n_k if torch.finfo(dtype).bits > 16 else 16  # a sum in 16 bits is not kept in 16 bits
     for n_q in (2, 1):
         agrees(
