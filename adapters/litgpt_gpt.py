@@ -5,8 +5,7 @@ alignment: its flag for n_q = n_k, rows of build_mask_cache otherwise, as its ca
 are repeated here as its forward repeats them. rope: build_rope_cache and apply_rope. rms_norm: RMSNorm.
 feed_forward: LLaMAMLP. Transformer: GPT, configured as a Llama, its q, k and v fused from Llama's weights;
 the cache is LitGPT's KVCache of CAPACITY tokens, swapped in for each call, and counted by the tokens it
-holds. Norm and RoPE's tables are
-float32 inside, whatever the dtype, so float64 is not declared.
+holds. Norm and RoPE's tables are float32 inside, whatever the dtype, so float64 is not declared.
 """
 
 from types import SimpleNamespace
