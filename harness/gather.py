@@ -122,11 +122,14 @@ class Verdicts:
     def fails(self) -> bool:
         """Whether anything breaks or errs, or nothing was offered by any implementation."""
         found = self.verdicts.values()
-        judging = [verdict for verdict in found if verdict.key[1]]
-        sizing = self.config.stash[SETUP].sizing  # a model beyond the interface is sized all the same
-        nothing = judging and not sizing and not any(verdict.judged for verdict in judging)
         declined = strict(self.config) and any(v.cases and len(v.judged) < len(v.cases) for v in found)
-        return bool(self.other_failures or nothing or declined or any(verdict.fails for verdict in found))
+        return bool(self.other_failures or self.idle() or declined or any(verdict.fails for verdict in found))
+
+    def idle(self) -> bool:
+        """Whether there were claims to judge, and no implementation offered anything for any of them."""
+        judging = [verdict for verdict in self.verdicts.values() if verdict.key[1]]
+        sizing = self.config.stash[SETUP].sizing  # a model beyond the interface is sized all the same
+        return bool(judging) and not sizing and not any(verdict.judged for verdict in judging)
 
     def body(self, status: int) -> list[dict[str, Any]]:
         """The lines of a finished run, after the header."""
@@ -153,8 +156,18 @@ class Verdicts:
                 said = f"{size / 1e6:.2f} MB" if finished else "not written: the run did not finish"
                 self.reports.append(f"{path}: {said}")
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if not self.verdicts or self.config.option.claims or self.config.option.collectonly:
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
+        if self.config.option.claims or self.config.option.collectonly:
+            return
+        if not self.verdicts and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            sizing = (
+                "; with --config, from the claims about models" if self.config.stash[SETUP].sizing else ""
+            )
+            terminalreporter.write_line(
+                f"no claim was selected: -k takes topics, claims' ids and words of tests' names{sizing}; "
+                f"pytest --claims lists topics and ids"
+            )
+        if not self.verdicts:
             return
         if self.config.option.receipts:
             terminalreporter.section("receipts")
@@ -164,3 +177,8 @@ class Verdicts:
         labels = [impl.label for impl in self.config.stash[SETUP].impls]
         for line in [*report.summary(list(self.claims.values()), self.verdicts, labels), *self.reports]:
             terminalreporter.write_line(line)
+        if self.idle():
+            terminalreporter.write_line(
+                "no claim judged anything, which fails the run: it offers nothing that these claims need, "
+                "or not in this dtype or on this device"
+            )

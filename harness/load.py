@@ -1,8 +1,10 @@
 """Find an implementation by path or module name, and read what it says of itself."""
 
+import difflib
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import types
 from dataclasses import dataclass, field
@@ -76,6 +78,8 @@ class Implementation:
 
 def load(spec: str) -> Implementation:
     """PATH.py, pkg.module or pkg.module:object -> Implementation. Raises Unusable."""
+    if not spec:
+        raise Unusable("--impl= names nothing; give PATH.py, pkg.module or pkg.module:object")
     path, _, attribute = spec.partition(":") if not os.path.exists(spec) else (spec, "", "")
     try:
         found: Any = from_file(path) if is_file(path) else importlib.import_module(path)
@@ -179,7 +183,22 @@ def known_break(spec: str, entry: Any) -> dict[str, Any]:
             f"--impl={spec}: a KNOWN_BREAKS entry has claim, kind ({', '.join(KINDS)}), reason and "
             f"perhaps dtype, device, versions; not {entry!r}"
         )
+    known = claim_ids()
+    if entry["claim"] not in known:
+        near = difflib.get_close_matches(str(entry["claim"]), known, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise Unusable(
+            f"--impl={spec}: KNOWN_BREAKS names {entry['claim']!r}, which is no claim; {meant}"
+            f"pytest --claims lists them"
+        )
     return entry
+
+
+def claim_ids() -> list[str]:
+    """Every claim's id, read off the text of the tests, which not every run collects."""
+    root = Path(__file__).parent.parent
+    files = [path for folder in ("spec", "benchmarks") for path in sorted((root / folder).glob("test_*.py"))]
+    return [id for path in files for id in re.findall(r'@claim\(\s*"([^"]+)"', path.read_text("utf-8"))]
 
 
 def listed(value: Any) -> tuple[str, ...]:

@@ -40,13 +40,29 @@ def outcome(item: pytest.Item, call: pytest.CallInfo[None]) -> Case:
         case.outcome, case.detail = BREAKS, str(error)
     else:
         by = f"{raised_by} raised" if raised_by else "the spec itself raised"
-        case.outcome, case.detail = ERROR, f"{by} {case.detail}"
+        case.outcome, case.detail = ERROR, f"{by} {shortened(case.detail)}{hint(case.detail, raised_by)}"
     if case.outcome in (BREAKS, ERROR) and not isinstance(error, checks.Breaks):
         case.what, case.measured, case.expected, case.strain = "", None, None, 2.0  # an earlier comparison's
     if known and case.outcome in (BREAKS, ERROR):
         case.known_reason = str(known["reason"])
         case.outcome, case.detail = KNOWN, f"{known['kind']}: {case.known_reason} ({case.detail})"
     return case
+
+
+def shortened(text: str, most: int = 600) -> str:
+    """An error's own words, but not all of thousands of them."""
+    return text if len(text) <= most else f"{text[:most].rstrip()} ..."
+
+
+def hint(detail: str, raised_by: str) -> str:
+    """What to do about errors that most often mean something else than they say; empty for others."""
+    if raised_by == "load_state_dict":
+        return "\n(it takes weights under Hugging Face Llama's names, as refimpl/transformer.py shows)"
+    if raised_by and "requires grad" in detail:
+        return "\n(GRADIENTS = False says that its outputs carry no gradient)"
+    if raised_by and any(name in detail for name in ("BFloat16", "bfloat16", "Half", "float16")):
+        return '\n(DTYPES = ("float32", ...) says which dtypes it supports)'
+    return ""
 
 
 def uncalled(claim: Claim, tested: Tested | None) -> str:

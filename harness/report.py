@@ -96,6 +96,7 @@ def summary(claims: list[Claim], verdicts: dict[Key, Verdict], impls: list[str])
     lines += why_not(verdicts.values())
     tally = counts(verdicts.values())
     stale = [verdict for verdict in verdicts.values() if verdict.stale]
+    lines += ["", "known breaks that hold, which fails the run:"] if stale else []
     lines += [f"  {v.key[1]}: {v.key[0]} holds; take it out of KNOWN_BREAKS" for v in stale]
     said = ", ".join(f"{n} {word}" for word, n in tally.items() if n or word in (HOLDS, "BREAKS"))
     return [*lines, "", f"{len(claims)} claims, {len(verdicts)} verdicts: {said}"]

@@ -58,12 +58,17 @@ class Tested:
         """Call into the implementation, and sign what it raises."""
         self.calls[name] += count
         self.last = f"{name}({shapes(args, options)})"
-        try:
-            return function(*args, **options)
-        except Exception as error:
-            if not hasattr(error, "raised_by"):
-                error.raised_by = name  # type: ignore[attr-defined]
-            raise
+        return signed(name, function, args, options)
+
+
+def signed(name: str, function: Any, args: Any, options: dict[str, Any]) -> Any:
+    """Call a part of the implementation, and sign what it raises."""
+    try:
+        return function(*args, **options)
+    except (Exception, SystemExit) as error:
+        if not hasattr(error, "raised_by"):
+            error.raised_by = name  # type: ignore[union-attr]
+        raise
 
 
 class Function:
@@ -83,8 +88,10 @@ class Function:
         return answer if answer.dtype == x.dtype else answer.to(x.dtype)
 
     def raw(self, *args: Any, **options: Any) -> Any:
-        """The answer as it came."""
-        return self.tested.call(self.name, self.function, args, options)
+        """The answer as it came, a tensor at least."""
+        answer = self.tested.call(self.name, self.function, args, options)
+        check_form(self.name, answer, None)
+        return answer
 
 
 class Model:
@@ -108,8 +115,17 @@ class Model:
             )
         return logits
 
-    def __getattr__(self, name: str) -> Any:
+    def load_state_dict(self, weights: dict[str, Tensor]) -> Any:
+        return signed("load_state_dict", self.part("load_state_dict"), (weights,), {})
+
+    def part(self, name: str) -> Any:
+        if not hasattr(self._model, name):
+            raise Deviation(f"the model has no {name}, expected the one that refimpl/transformer.py shows")
         return getattr(self._model, name)
+
+    def __getattr__(self, name: str) -> Any:
+        asked_for = name in ("new_cache", "named_parameters")
+        return self.part(name) if asked_for else getattr(self._model, name)
 
 
 def check_form(name: str, answer: Any, shape: tuple[int, ...] | None) -> None:

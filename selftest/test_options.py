@@ -32,6 +32,7 @@ def refused(result, *says):
         ("--device=tpu", ("tpu", "cpu, cuda, mps")),
         ("--impl=no_such_module", ("no module 'no_such_module'", "PATH.py")),
         ("--impl=no_such_file.py", ("no such file", "PATH.py")),
+        ("--impl=", ("names nothing", "PATH.py")),
         ("--impl=refimpl:nothing", ("nothing",)),
         ("--impl=refimpl.config", ("offers none of attention, rope",)),
         ("--seeds=0", ("at least 1",)),
@@ -70,6 +71,10 @@ def test_the_fallback_that_would_label_cpu_results_as_mps_is_refused(toy, monkey
         (ATTENTION + "DIFFERS = {'colour': 'blue'}", ("DIFFERS", "topics")),
         (ATTENTION + "KNOWN_BREAKS = [{'claim': 'a.b'}]", ("KNOWN_BREAKS", "reason")),
         (ATTENTION + "KNOWN_BREAKS = [{'claim': 'a.b', 'kind': 'bug', 'reason': 'x'}]", ("defect",)),
+        (
+            ATTENTION + "KNOWN_BREAKS = [{'claim': 'norm.formla', 'kind': 'defect', 'reason': 'x'}]",
+            ("'norm.formla', which is no claim", "norm.formula"),
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(toy, text, says):
@@ -96,6 +101,12 @@ def test_a_malformed_spec_stops_the_collection(toy, change, says):
     assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
     assert says in said
     assert "harness/" not in said
+
+
+def test_a_selection_of_nothing_says_what_can_be_selected(toy):
+    result = toy("-k", "colour")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["no claim was selected: -k takes topics*--claims*"])
 
 
 def test_two_files_with_one_name_stay_apart(toy):

@@ -119,6 +119,50 @@ def test_an_implementation_that_offers_nothing_judged_exits_with_1(toy):
     result = toy(toy.impl("def rope(x, positions, *, base=1e4): return x"), "-k", "norm")
     assert result.ret == 1
     assert toy.verdicts() == {"norm.formula": "not offered"}
+    result.stdout.fnmatch_lines(["no claim judged anything, which fails the run*"])
+
+
+@pytest.mark.parametrize(
+    "key, says",
+    [
+        ("'emb'", "load_state_dict raised KeyError: 'emb'"),
+        ("'emb'", "Hugging Face Llama's names"),
+        ("1000 * 'long'", " ..."),
+    ],
+)
+def test_weights_that_a_model_does_not_take_are_its_own_error(toy, key, says):
+    refuses = f"    def load_state_dict(self, weights): raise KeyError({key})\n"
+    toy(toy.impl("import refimpl\nclass Transformer(refimpl.Transformer):\n" + refuses))
+    assert toy.verdicts()["generation.cached"] == "error"
+    assert says in toy.detail("generation.cached")
+
+
+def test_a_model_without_caches_breaks_by_what_it_lacks(toy):
+    toy(
+        toy.impl(
+            "import refimpl\n"
+            "class Transformer:\n"
+            "    def __init__(self, config, **where): self.model = refimpl.Transformer(config, **where)\n"
+            "    def __call__(self, tokens): return self.model(tokens)\n"
+            "    def load_state_dict(self, weights): self.model.load_state_dict(weights)\n"
+        )
+    )
+    assert toy.verdicts()["generation.cached"] == "BREAKS"
+    assert "the model has no new_cache" in toy.detail("generation.cached")
+
+
+@pytest.mark.parametrize(
+    "raises, says",
+    [
+        ("raise SystemExit(3)", "attention raised SystemExit: 3"),
+        ("raise TypeError('got unsupported BFloat16')", "DTYPES = "),
+        ("raise RuntimeError('a Tensor that requires grad')", "GRADIENTS = False"),
+    ],
+)
+def test_an_error_is_signed_and_may_come_with_a_hint(toy, raises, says):
+    assert toy(toy.impl(wrapped(raises))).ret == 1
+    assert toy.verdicts()["attention.formula"] == "error"
+    assert says in toy.detail("attention.formula")
 
 
 def test_what_it_says_of_itself_is_heard(toy):

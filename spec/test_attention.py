@@ -389,7 +389,7 @@ def test_every_key_has_its_share_at_any_length(impl, draw, dtype, n_k):
     for n_q, scale in ((2, 0.2), (1, 0.2)) + ((1, 1.0),) * wide:
         agrees(
             impl.attention, formula.attention, q[:, :, :n_q].contiguous(), k, v, scale=scale, terms=terms,
-            what=f"the share of each kind of key, n_q={n_q}",
+            what=f"what each kind of key brings, n_q={n_q}",
         )  # fmt: skip
 
 

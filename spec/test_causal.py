@@ -113,7 +113,7 @@ def test_newest_token_sees_every_key_at_any_length(impl, draw, dtype, n_k):
     for n_q in (2, 1):
         agrees(
             impl.attention, formula.attention, q[:, :, -n_q:].contiguous(), k, v, causal=True, scale=0.2,
-            terms=terms, what=f"the share of each kind of key, n_q={n_q}",
+            terms=terms, what=f"what each kind of key brings, n_q={n_q}",
         )  # fmt: skip
 
 
