@@ -154,7 +154,7 @@ def describe(spec: str, found: Any) -> Implementation:
         devices=words(spec, "DEVICES", has("DEVICES"), ("cpu", "cuda", "mps")),
         gradients=bool(has("GRADIENTS", True)),
         differs=dict(differs),
-        known_breaks=tuple(known_break(spec, entry) for entry in has("KNOWN_BREAKS") or ()),
+        known_breaks=known_breaks(spec, has("KNOWN_BREAKS") or ()),
     )
 
 
@@ -170,6 +170,21 @@ def words(spec: str, name: str, value: Any, allowed: tuple[str, ...]) -> tuple[s
     return found
 
 
+def known_breaks(spec: str, entries: Any) -> tuple[dict[str, Any], ...]:
+    """The entries of KNOWN_BREAKS, each well-formed and of a claim that there is."""
+    found = tuple(known_break(spec, entry) for entry in entries)
+    ids = claim_ids() if found else []
+    for entry in found:
+        if entry["claim"] not in ids:
+            near = difflib.get_close_matches(str(entry["claim"]), ids, n=1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise Unusable(
+                f"--impl={spec}: KNOWN_BREAKS names {entry['claim']!r}, which is no claim; {meant}"
+                f"pytest --claims lists them"
+            )
+    return found
+
+
 def known_break(spec: str, entry: Any) -> dict[str, Any]:
     """A KNOWN_BREAKS entry names claim, kind and reason; dtype, device, versions narrow it."""
     fields = {"claim", "kind", "reason", "dtype", "device", "versions"}
@@ -182,14 +197,6 @@ def known_break(spec: str, entry: Any) -> dict[str, Any]:
         raise Unusable(
             f"--impl={spec}: a KNOWN_BREAKS entry has claim, kind ({', '.join(KINDS)}), reason and "
             f"perhaps dtype, device, versions; not {entry!r}"
-        )
-    known = claim_ids()
-    if entry["claim"] not in known:
-        near = difflib.get_close_matches(str(entry["claim"]), known, n=1)
-        meant = f"did you mean {near[0]}? " if near else ""
-        raise Unusable(
-            f"--impl={spec}: KNOWN_BREAKS names {entry['claim']!r}, which is no claim; {meant}"
-            f"pytest --claims lists them"
         )
     return entry
 

@@ -60,7 +60,7 @@ def hint(detail: str, raised_by: str) -> str:
         return "\n(it takes weights under Hugging Face Llama's names, as refimpl/transformer.py shows)"
     if raised_by and "requires grad" in detail:
         return "\n(GRADIENTS = False says that its outputs carry no gradient)"
-    if raised_by and any(name in detail for name in ("BFloat16", "bfloat16", "Half", "float16")):
+    if raised_by and any(name in detail for name in ("BFloat16", "Half", "float16")):
         return '\n(DTYPES = ("float32", ...) says which dtypes it supports)'
     return ""
 
