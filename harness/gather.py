@@ -156,18 +156,19 @@ class Verdicts:
                 said = f"{size / 1e6:.2f} MB" if finished else "not written: the run did not finish"
                 self.reports.append(f"{path}: {said}")
 
+    def nothing_selected(self) -> str:
+        sizing = "; with --config, from the claims about models" if self.config.stash[SETUP].sizing else ""
+        return (
+            f"no claim was selected: -k takes topics, claims' ids and words of tests' names{sizing}; "
+            f"pytest --claims lists topics and ids"
+        )
+
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         if self.config.option.claims or self.config.option.collectonly:
             return
-        if not self.verdicts and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-            sizing = (
-                "; with --config, from the claims about models" if self.config.stash[SETUP].sizing else ""
-            )
-            terminalreporter.write_line(
-                f"no claim was selected: -k takes topics, claims' ids and words of tests' names{sizing}; "
-                f"pytest --claims lists topics and ids"
-            )
         if not self.verdicts:
+            if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+                terminalreporter.write_line(self.nothing_selected())
             return
         if self.config.option.receipts:
             terminalreporter.section("receipts")

@@ -154,7 +154,7 @@ def describe(spec: str, found: Any) -> Implementation:
         devices=words(spec, "DEVICES", has("DEVICES"), ("cpu", "cuda", "mps")),
         gradients=bool(has("GRADIENTS", True)),
         differs=dict(differs),
-        known_breaks=known_breaks(spec, has("KNOWN_BREAKS") or ()),
+        known_breaks=tuple(known_break(spec, entry) for entry in has("KNOWN_BREAKS") or ()),
     )
 
 
@@ -167,21 +167,6 @@ def words(spec: str, name: str, value: Any, allowed: tuple[str, ...]) -> tuple[s
     found = tuple(str(item).removeprefix("torch.") for item in value)
     if not found or not set(found) <= set(allowed):
         raise Unusable(f"--impl={spec}: {name} lists some of {', '.join(allowed)}, not {value!r}")
-    return found
-
-
-def known_breaks(spec: str, entries: Any) -> tuple[dict[str, Any], ...]:
-    """The entries of KNOWN_BREAKS, each well-formed and of a claim that there is."""
-    found = tuple(known_break(spec, entry) for entry in entries)
-    ids = claim_ids() if found else []
-    for entry in found:
-        if entry["claim"] not in ids:
-            near = difflib.get_close_matches(str(entry["claim"]), ids, n=1)
-            meant = f"did you mean {near[0]}? " if near else ""
-            raise Unusable(
-                f"--impl={spec}: KNOWN_BREAKS names {entry['claim']!r}, which is no claim; {meant}"
-                f"pytest --claims lists them"
-            )
     return found
 
 
@@ -199,13 +184,6 @@ def known_break(spec: str, entry: Any) -> dict[str, Any]:
             f"perhaps dtype, device, versions; not {entry!r}"
         )
     return entry
-
-
-def claim_ids() -> list[str]:
-    """Every claim's id, read off the text of the tests, which not every run collects."""
-    root = Path(__file__).parent.parent
-    files = [path for folder in ("spec", "benchmarks") for path in sorted((root / folder).glob("test_*.py"))]
-    return [id for path in files for id in re.findall(r'@claim\(\s*"([^"]+)"', path.read_text("utf-8"))]
 
 
 def listed(value: Any) -> tuple[str, ...]:
@@ -232,8 +210,30 @@ def installed(versions: dict[str, str]) -> bool:
 def load_all(specs: list[str]) -> list[Implementation]:
     """Each implementation once, with labels that tell them apart."""
     found = [load(spec) for spec in dict.fromkeys(specs)]
+    check_claims(found)
     labels = [one.label for one in found]
     for i, one in enumerate(found):
         if labels.count(one.label) > 1:
             found[i] = Implementation(**{**one.__dict__, "label": one.spec})
     return found
+
+
+def check_claims(impls: list[Implementation]) -> None:
+    """Raises Unusable where an entry of KNOWN_BREAKS names no claim.
+
+    Ids are read off the text of the tests, since not every run collects them all.
+    """
+    named = [(impl, str(entry["claim"])) for impl in impls for entry in impl.known_breaks]
+    if not named:
+        return
+    root = Path(__file__).parent.parent
+    files = [path for folder in ("spec", "benchmarks") for path in sorted((root / folder).glob("test_*.py"))]
+    ids = [id for path in files for id in re.findall(r'@claim\(\s*"([^"]+)"', path.read_text("utf-8"))]
+    for impl, claim in named:
+        if claim not in ids:
+            near = difflib.get_close_matches(claim, ids, n=1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise Unusable(
+                f"--impl={impl.spec}: KNOWN_BREAKS names {claim!r}, which is no claim; {meant}"
+                f"pytest --claims lists them"
+            )

@@ -38,6 +38,15 @@ def marked(kinds: Tensor, like: Tensor) -> Tensor:
     return (marks * len(kinds) / marks.sum(0).clamp(min=1)).to(like.dtype).to(like.device)[None, None]
 
 
+def reference(config: ModelConfig, state: dict[str, Tensor], dtype: torch.dtype, **functions: Any) -> Any:
+    """The reference with these weights, on the CPU in this dtype, or made of other functions: rope=..."""
+    import refimpl
+
+    model = refimpl.Transformer(config, dtype=dtype, **functions)
+    model.load_state_dict({name: w.detach().cpu().to(dtype) for name, w in state.items()})
+    return model
+
+
 BOUNDS: dict[tuple[ModelConfig, torch.dtype, bytes], float] = {}
 
 
@@ -46,8 +55,6 @@ def logits_bound(config: ModelConfig, state: dict[str, Tensor], tokens: Tensor, 
 
     Every implementation of a run asks for the same bounds, so they are kept by all they follow from.
     """
-    import refimpl
-
     digest = hashlib.sha256()
     for name, x in {"tokens": tokens, **state}.items():
         digest.update(f"{name} {tuple(x.shape)} {x.dtype}".encode())
@@ -57,10 +64,8 @@ def logits_bound(config: ModelConfig, state: dict[str, Tensor], tokens: Tensor, 
         return BOUNDS[key]
 
     def run(dtype: torch.dtype) -> Tensor:
-        model = refimpl.Transformer(config, dtype=dtype)
-        model.load_state_dict({name: w.cpu().to(dtype) for name, w in state.items()})
         with torch.no_grad():
-            return model(tokens.cpu())
+            return reference(config, state, dtype)(tokens.cpu())
 
     plain = run(torch.float32 if dtype == torch.float64 else dtype)
     BOUNDS[key] = bound(exact64(run(torch.float64)), plain, dtype, terms=config.d_model)

@@ -647,10 +647,8 @@ def test_queries_and_keys_turn_after_their_projections(build, draw, dtype, base)
 
 def exact_logits(config, weights, tokens, rope=refimpl.rope):
     """The reference's logits in float64."""
-    reference = refimpl.Transformer(config, dtype=torch.float64, rope=rope)
-    reference.load_state_dict({name: exact64(w) for name, w in weights.items()})
     with torch.no_grad():
-        return reference(tokens.cpu())
+        return probe.reference(config, weights, torch.float64, rope=rope)(tokens.cpu())
 
 
 @claim("rope.base-is-the-configs", needs="Transformer", source="refresher §14")

@@ -744,9 +744,8 @@ def reference_gradients(weights, tokens, dtype):
 
 def gradients_by_name(weights, tokens, dtype):
     """The loss's gradients by weight, by the reference on the CPU in a dtype."""
-    model = refimpl.Transformer(SMALL, dtype=dtype)
-    model.load_state_dict({name: w.cpu().to(dtype) for name, w in weights.items()})
-    tokens, own = tokens.cpu(), measure.parameters(model)
+    model, tokens = probe.reference(SMALL, weights, dtype), tokens.cpu()
+    own = measure.parameters(model)
     return dict(zip(own, gradients(graded(model(tokens), tokens), *own.values()), strict=True))
 
 
